@@ -1,0 +1,1 @@
+"""Ottla: a Kafka cluster in Python."""

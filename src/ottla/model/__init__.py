@@ -1,0 +1,1 @@
+"""Nouns: the things every other package speaks of. No behaviour, no imports from above."""
