@@ -1,0 +1,341 @@
+"""Apache Kafka 3.9.1 in ZooKeeper mode, in real processes: the outside judge and the peer of mixed clusters."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+
+from support.java_harness import JavaError, JavaHarness, java_harness
+from support.java_process import JavaProcess, java_command
+from support.lab import kafka_jars
+from support.ports import free_port
+from support.waiting import wait_until
+
+__all__ = [
+    "ApacheBroker",
+    "ApacheCluster",
+    "ApacheZooKeeper",
+    "JavaError",
+    "JavaHarness",
+    "ToolRun",
+    "apache_cluster",
+    "brokers_known_to",
+    "free_port",
+    "java_harness",
+    "kafka_jars",
+    "run_tool",
+]
+
+HOST = "127.0.0.1"
+ZK_SESSION_TIMEOUT_MS = 6_000
+START_SECONDS_MAX = 90
+LOG4J = """\
+log4j.rootLogger={level}, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+log4j.logger.org.apache.zookeeper=WARN
+"""
+BROKER_DEFAULTS = {
+    "offsets.topic.replication.factor": 1,
+    "offsets.topic.num.partitions": 5,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 5,
+    "group.initial.rebalance.delay.ms": 0,
+    "zookeeper.session.timeout.ms": ZK_SESSION_TIMEOUT_MS,
+    "controlled.shutdown.retry.backoff.ms": 200,
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "background.threads": 2,
+    "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
+    "log.retention.check.interval.ms": 300_000,
+}
+
+
+class ApacheZooKeeper:
+    """A ZooKeeper 3.8 server of Kafka's own jars. ``directory`` survives a restart."""
+
+    def __init__(self, directory: Path, port: int | None = None) -> None:
+        self.port = port or free_port()
+        self.connect = f"{HOST}:{self.port}"
+        self._directory = directory
+        self._process: JavaProcess | None = None
+
+    def start(self) -> None:
+        """Start and wait until it serves."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        settings = self._directory / "zookeeper.properties"
+        settings.write_text(
+            f"dataDir={self._directory / 'data'}\nclientPort={self.port}\nclientPortAddress={HOST}\n"
+            "admin.enableServer=false\nmaxClientCnxns=0\ntickTime=500\n4lw.commands.whitelist=*\n"
+        )
+        command = java_command(
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            str(settings),
+            flags=_log4j_flags(self._directory, "WARN"),
+        )
+        self._process = process = JavaProcess(command, self._directory / "zookeeper.log")
+        wait_until(lambda: self._serves(process), "ZooKeeper answers", START_SECONDS_MAX)
+
+    def kill(self) -> None:
+        """End it without a goodbye; sessions live on when it returns in time."""
+        assert self._process is not None, "ZooKeeper was never started"
+        self._process.kill()
+
+    def pause(self) -> None:
+        assert self._process is not None, "ZooKeeper was never started"
+        self._process.pause()
+
+    def resume(self) -> None:
+        assert self._process is not None, "ZooKeeper was never started"
+        self._process.resume()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def _serves(self, process: JavaProcess) -> bool:
+        assert process.is_running, f"ZooKeeper ended at start:\n{process.output.read_text()[-2000:]}"
+        try:
+            with closing(socket.create_connection((HOST, self.port), timeout=1)) as connection:
+                connection.sendall(b"ruok")
+                return connection.recv(4) == b"imok"
+        except OSError:
+            return False
+
+
+class ApacheBroker:
+    """One Apache broker; settings by Kafka's name, with ``_`` or ``.`` between the words."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        zk_connect: str,
+        port: int | None = None,
+        log_dir: Path | None = None,
+        *,
+        heap: str = "320m",
+        log_level: str = "INFO",
+        **props: object,
+    ) -> None:
+        self.broker_id = broker_id
+        self.zk_connect = zk_connect
+        self.port = port or free_port()
+        self.address = f"{HOST}:{self.port}"
+        self.log_dir = log_dir or Path(tempfile.mkdtemp(prefix=f"apache-{broker_id}-")) / "data"
+        self.run_dir = self.log_dir.parent / f"{self.log_dir.name}-run"
+        self.log_file = self.run_dir / "broker.log"
+        self._heap = heap
+        self._log_level = log_level
+        self._props: dict[str, object] = {
+            "broker.id": broker_id,
+            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "zookeeper.connect": zk_connect,
+            "log.dirs": self.log_dir,
+            **BROKER_DEFAULTS,
+            **{name.replace("_", "."): value for name, value in props.items()},
+        }
+        self._process: JavaProcess | None = None
+
+    def launch(self) -> None:
+        """Start the process without waiting for it."""
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        self.log_dir.mkdir(parents=True, exist_ok=True)
+        settings = self.run_dir / "server.properties"
+        settings.write_text("".join(f"{name}={_as_text(value)}\n" for name, value in self._props.items()))
+        command = java_command(
+            "kafka.Kafka", str(settings), heap=self._heap, flags=_log4j_flags(self.run_dir, self._log_level)
+        )
+        self._process = JavaProcess(command, self.log_file)
+
+    def wait_usable(self, brokers: frozenset[int] | set[int] | None = None) -> None:
+        """Wait until this broker's own Metadata lists these brokers (itself, if none are named)."""
+        expected = frozenset(brokers or {self.broker_id})
+        process = self._running()
+
+        def lists_all() -> bool:
+            assert process.is_running, f"broker {self.broker_id} ended at start:\n{self.log_tail()}"
+            return expected <= brokers_known_to(self.port)
+
+        wait_until(lists_all, f"broker {self.broker_id} lists brokers {sorted(expected)}", START_SECONDS_MAX)
+
+    def start(self, brokers: frozenset[int] | set[int] | None = None) -> None:
+        """Start and wait until usable."""
+        self.launch()
+        self.wait_usable(brokers)
+
+    def restart(self, brokers: frozenset[int] | set[int] | None = None) -> None:
+        """Start again after a stop or a kill, once the registration of the dead one has expired."""
+        wait_until_unregistered(self.zk_connect, self.broker_id)
+        self.start(brokers)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._running().kill()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        self._running().pause()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._running().resume()
+
+    def shut_down(self) -> int:
+        """A controlled shutdown by SIGTERM; the exit code."""
+        return self._running().terminate()
+
+    def stop(self) -> None:
+        """End it in whatever state it is; for the end of a test."""
+        if self._process is not None:
+            self._process.kill()
+
+    def settings(self) -> Mapping[str, object]:
+        return self._props
+
+    def change_settings(self, **props: object) -> None:
+        """Other settings, from the next start on."""
+        self._props.update({name.replace("_", "."): value for name, value in props.items()})
+
+    def log_text(self) -> str:
+        """Everything the broker has logged, over all its lives."""
+        return self.log_file.read_text(errors="replace")
+
+    def log_tail(self) -> str:
+        return self.log_text()[-4_000:]
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def _running(self) -> JavaProcess:
+        assert self._process is not None, f"broker {self.broker_id} was never started"
+        return self._process
+
+
+class ApacheCluster:
+    """A ZooKeeper and ``size`` Apache brokers with ids from ``first_id`` on."""
+
+    def __init__(self, directory: Path, size: int = 1, first_id: int = 1, **props: Any) -> None:
+        self.zookeeper = ApacheZooKeeper(directory / "zookeeper")
+        self.brokers = {
+            broker_id: ApacheBroker(
+                broker_id, self.zookeeper.connect, None, directory / f"broker-{broker_id}", **props
+            )
+            for broker_id in range(first_id, first_id + size)
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    @property
+    def zk_connect(self) -> str:
+        return self.zookeeper.connect
+
+    def start(self) -> None:
+        self.zookeeper.start()
+        for broker in self.brokers.values():
+            broker.launch()
+        for broker in self.brokers.values():
+            broker.wait_usable(frozenset(self.brokers))
+
+    def stop(self) -> None:
+        for broker in self.brokers.values():
+            broker.stop()
+        self.zookeeper.stop()
+
+
+@contextmanager
+def apache_cluster(
+    directory: Path, size: int = 1, first_id: int = 1, **props: Any
+) -> Iterator[ApacheCluster]:
+    """A running cluster for the length of a ``with``."""
+    cluster = ApacheCluster(directory, size, first_id, **props)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """What a command-line tool said."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def run_tool(main_class: str, *args: str, stdin: str = "", seconds_max: float = 90) -> ToolRun:
+    """Run one of Kafka's command-line tools by its class name."""
+    with tempfile.TemporaryDirectory(prefix="apache-tool-") as directory:
+        command = java_command(
+            main_class, *args, flags=_log4j_flags(Path(directory), "WARN", target="System.err")
+        )
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=seconds_max,
+            check=False,
+            cwd=directory,
+        )
+    return ToolRun(done.returncode, done.stdout, done.stderr)
+
+
+def brokers_known_to(port: int) -> frozenset[int]:
+    """The broker ids in a broker's Metadata answer (v1, written by hand: nothing of ours is trusted here)."""
+    header = struct.pack(">hhih", 3, 1, 7, -1)
+    try:
+        with closing(socket.create_connection((HOST, port), timeout=2)) as connection:
+            connection.settimeout(5)
+            connection.sendall(struct.pack(">i", len(header) + 4) + header + struct.pack(">i", 0))
+            file = connection.makefile("rb")
+            size = struct.unpack(">i", file.read(4))[0]
+            body = file.read(size)
+    except (OSError, struct.error):
+        return frozenset()
+    count = struct.unpack_from(">i", body, 4)[0]
+    position, ids = 8, set()
+    for _ in range(count):
+        broker_id, host_length = struct.unpack_from(">ih", body, position)
+        position += 6 + host_length + 4
+        rack_length = struct.unpack_from(">h", body, position)[0]
+        position += 2 + max(rack_length, 0)
+        ids.add(broker_id)
+    return frozenset(ids)
+
+
+def wait_until_unregistered(zk_connect: str, broker_id: int, seconds_max: float = 30) -> None:
+    """Wait until ``/brokers/ids/<id>`` is gone: a broker that finds its own registration refuses to start."""
+    client = KazooClient(hosts=zk_connect)
+    client.start(timeout=15)
+    try:
+        path = f"/brokers/ids/{broker_id}"
+        wait_until(lambda: client.exists(path) is None, f"{path} vanishes", seconds_max)
+    finally:
+        client.stop()
+        client.close()
+
+
+def _log4j_flags(directory: Path, level: str, target: str = "System.out") -> tuple[str, ...]:
+    file = directory / "log4j.properties"
+    file.write_text(LOG4J.format(level=level) + f"log4j.appender.out.Target={target}\n")
+    return (f"-Dlog4j.configuration=file:{file}",)
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
