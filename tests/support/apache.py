@@ -1,4 +1,4 @@
-"""Apache Kafka 3.9.1 in ZooKeeper mode, in real processes: the outside judge and the peer of mixed clusters."""
+"""Apache Kafka 3.9.1 in ZooKeeper mode, in real processes: the outside judge, the peer of mixed clusters."""
 
 from __future__ import annotations
 
