@@ -1,0 +1,1 @@
+"""ZooKeeper without I/O: its protocol, a session machine, and Kafka's znodes."""
