@@ -38,6 +38,16 @@ class ResumeReading:
 
 
 @dataclass(slots=True)
+class AcceptClients:
+    """The broker is registered: open its listeners."""
+
+
+@dataclass(slots=True)
+class RefuseClients:
+    """The broker is leaving: accept no new connection; those that stand are served on."""
+
+
+@dataclass(slots=True)
 class OpenLink:
     """Connect to a peer; ``on_peer_connected`` or ``on_peer_lost`` answers."""
 
@@ -90,6 +100,8 @@ Output: TypeAlias = (
     | Close
     | PauseReading
     | ResumeReading
+    | AcceptClients
+    | RefuseClients
     | OpenLink
     | SendOnLink
     | CloseLink

@@ -1,0 +1,40 @@
+"""ApiVersions: the first thing every client asks. Above our highest version it is told so in version 0."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.request import Request
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+def handle(node: "Node", request: Request, body: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Every API of the list with its versions, and the epoch of the (always empty) feature set."""
+    if request.api_version >= 3:
+        request.connection.client_software = (body.client_software_name, body.client_software_version)
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE,
+        api_keys=advertised(node),
+        finalized_features_epoch=node.feature_epoch,
+    )
+
+
+def refuse_version(node: "Node", request: Request) -> None:
+    """A version we do not know: answer in version 0, whose client will then ask with a lower one."""
+    request.api_version = 0
+    request.reply(
+        ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=advertised(node, only_itself=True)
+        )
+    )
+
+
+def advertised(node: "Node", only_itself: bool = False) -> list[ApiVersion]:
+    """The list as ApiVersions carries it."""
+    return [
+        ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
+        for api in node.apis
+        if api is not None and (not only_itself or api.key == 18)
+    ]

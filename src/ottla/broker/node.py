@@ -1,0 +1,236 @@
+"""One broker as one synchronous object: what happens goes in, what must be done comes out."""
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from random import Random
+from typing import Any
+
+from ottla.broker import apis
+from ottla.broker.apis import api_versions
+from ottla.broker.clock import Clock
+from ottla.broker.connections import Connections
+from ottla.broker.controller_host import ControllerHost
+from ottla.broker.dynamic_config import DynamicConfigs
+from ottla.broker.metadata_image import MetadataImage, MetadataUpdate
+from ottla.broker.outputs import Output, RunInThread
+from ottla.broker.partitions import Partitions
+from ottla.broker.peer_links import PeerLinks
+from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.registration import Registration
+from ottla.broker.request import Request
+from ottla.broker.shutdown import Shutdown
+from ottla.broker.startup import Startup
+from ottla.broker.timers import Timers
+from ottla.broker.topic_creation import TopicCreation
+from ottla.broker.waiting import Waiting
+from ottla.broker.zk_desk import ZkDesk
+from ottla.config.areas import BrokerConfig
+from ottla.model.errors import MalformedRequest
+from ottla.model.ids import BrokerId
+from ottla.storage.disk import Disk
+from ottla.storage.log_dirs import LogDirs
+from ottla.wire.codec import decode
+from ottla.wire.headers import decode_request_header
+from ottla.wire.keys import ApiKey
+from ottla.zookeeper.ops import SessionConnected, SessionExpired, SessionSuspended
+
+log = logging.getLogger(__name__)
+
+
+class NodeState(Enum):
+    """Where the broker stands in its life."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    SHUTTING_DOWN = "shutting down"
+    STOPPED = "stopped"
+
+
+class Node:
+    """The whole broker without its edge. Its parts hang on it, each in its own file.
+
+    The edge calls one ``on_…`` method per happening, then ``take_outputs`` and performs those in order.
+    Frames are lent for the length of the call: whoever needs bytes longer copies or stores them.
+    """
+
+    def __init__(self, config: BrokerConfig, clock: Clock, disk: Disk, random: Random) -> None:
+        self.clock = clock
+        self.disk = disk
+        self.random = random
+        self.state = NodeState.STARTING
+        self.broker_id: BrokerId = BrokerId(config.broker_id)
+        self.cluster_id = ""
+        self.feature_epoch = -1
+        self.controller_epoch = 0
+        """The highest controller epoch seen in LeaderAndIsr, StopReplica and UpdateMetadata; lower ones are refused."""
+        self.outputs: list[Output] = []
+        self.log_dirs: LogDirs
+        self.apis = apis.by_key()
+        self.timers = Timers(clock)
+        self.connections = Connections(self.outputs, config.listeners.control_plane_listener_name)
+        self.zk = ZkDesk(self.outputs)
+        self.links = PeerLinks(self)
+        self.metadata = MetadataImage()
+        self.configs = DynamicConfigs(self, config)
+        self.registration = Registration(self)
+        self.producer_ids = ProducerIds(self)
+        self.topic_creation = TopicCreation(self)
+        self.waiting = Waiting(self)
+        self.partitions = Partitions(self)
+        self.controller = ControllerHost(self)
+        self.startup = Startup(self)
+        self.shutdown = Shutdown(self)
+        self._work: dict[int, Callable[[Any], None]] = {}
+        self._next_work = 0
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings of this moment: the file's, with the dynamic ones of ZooKeeper over them."""
+        return self.configs.broker
+
+    # ---- clients
+
+    def on_client_connected(self, connection_id: int, listener: str, host: str) -> None:
+        """A client came in through that listener."""
+        self.connections.connected(connection_id, listener, host)
+
+    def on_request(self, connection_id: int, frame: memoryview) -> None:
+        """One whole request, without its size; the frame is lent for the call."""
+        connection = self.connections.get(connection_id)
+        if connection is None or connection.is_closed:
+            return
+        try:
+            header, body_offset = decode_request_header(frame)
+            api = self.apis[header.api_key] if 0 <= header.api_key < len(self.apis) else None
+            request = Request(
+                connection,
+                header.api_key,
+                header.api_version,
+                header.correlation_id,
+                header.client_id,
+                len(frame),
+            )
+            connection.accept(request)
+            if api is None or not api.min_version <= header.api_version <= api.max_version:
+                self._refuse(request)
+                return
+            body = decode(api.request, header.api_version, frame, body_offset)
+        except MalformedRequest as malformed:
+            log.warning("malformed request client=%s reason=%s", connection.host, malformed)
+            connection.close(f"malformed request: {malformed}")
+            return
+        response = api.handle(self, request, body)
+        if response is not None:
+            request.reply(response)
+
+    def _refuse(self, request: Request) -> None:
+        """An API or a version that is not on the list: only ApiVersions has a way to say so."""
+        if request.api_key == ApiKey.API_VERSIONS:
+            api_versions.refuse_version(self, request)
+        else:
+            request.hang_up(f"unsupported api_key={request.api_key} version={request.api_version}")
+
+    def on_client_lost(self, connection_id: int) -> None:
+        """The client has gone; what it waited for is forgotten."""
+        connection = self.connections.lost(connection_id)
+        if connection is not None:
+            self.waiting.on_client_lost(connection)
+
+    # ---- peers
+
+    def on_peer_connected(self, link_id: int) -> None:
+        self.links.on_connected(link_id)
+
+    def on_peer_frame(self, link_id: int, frame: memoryview) -> None:
+        """One whole answer of a peer, without its size; the frame is lent for the call."""
+        self.links.on_frame(link_id, frame)
+
+    def on_peer_lost(self, link_id: int, reason: str) -> None:
+        self.links.on_lost(link_id, reason)
+
+    def inter_broker_address(self, broker: BrokerId) -> tuple[str, int] | None:
+        """Where the brokers reach that one, by the controller's last word."""
+        endpoint = self.metadata.endpoint(broker, self.config.listeners.inter_broker_listener_name)
+        return (endpoint.host, endpoint.port) if endpoint is not None else None
+
+    # ---- ZooKeeper
+
+    def on_zk_result(self, token: int, result: Any) -> None:
+        """The answer of one operation."""
+        self.zk.on_result(token, result)
+
+    def on_zk_watch(self, event: Any) -> None:
+        """A watch fired; whoever registered for the path reads again."""
+        self.zk.on_watch(event)
+
+    def on_zk_session(self, event: Any) -> None:
+        """The session opened, faltered or ended."""
+        match event:
+            case SessionConnected():
+                self.zk.connected(event.is_new)
+                if event.is_new:
+                    self._on_new_session()
+            case SessionSuspended():
+                self.zk.suspended()
+            case SessionExpired():
+                log.warning("zookeeper session expired broker=%d", self.broker_id)
+                self.zk.expired()
+                self.controller.on_session_expired()
+                self.registration.on_session_expired()
+
+    def _on_new_session(self) -> None:
+        if self.state is NodeState.STARTING:
+            self.startup.on_session()
+        elif self.state is NodeState.RUNNING:
+            self.registration.register_again(self._on_registered_again)
+            self.configs.on_new_session()
+
+    def _on_registered_again(self) -> None:
+        self.controller.on_new_session()
+
+    # ---- what the parts tell each other
+
+    def apply_metadata(self, update: MetadataUpdate) -> None:
+        """An UpdateMetadata passed the fences: the picture changes, and everyone who looks at it hears so."""
+        change = self.metadata.apply(update)
+        self.partitions.on_metadata_changed(change)
+        self.controller.on_metadata_changed(change)
+        self.topic_creation.on_metadata_changed(change)
+
+    def run_in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Do slow work off the loop; ``then`` gets what it returned, or the exception it raised."""
+        self._next_work += 1
+        self._work[self._next_work] = then
+        self.outputs.append(RunInThread(self._next_work, work))
+
+    # ---- life
+
+    def start(self) -> None:
+        """Begin; the edge is already connecting to ZooKeeper."""
+        self.startup.begin()
+
+    def begin_shutdown(self) -> None:
+        """Leave in order: leaderships first, then clients, logs and the registration. Twice is once."""
+        self.shutdown.begin()
+
+    # ---- time
+
+    def on_work_done(self, token: int, outcome: Any) -> None:
+        """A thread finished what ``RunInThread`` asked."""
+        self._work.pop(token)(outcome)
+
+    def on_tick(self) -> None:
+        """The nearest deadline has come."""
+        self.timers.run_due()
+
+    def next_deadline_ms(self) -> int | None:
+        """When to tick next, by the monotonic clock."""
+        return self.timers.next_deadline_ms()
+
+    def take_outputs(self) -> list[Output]:
+        """End of the turn: parked requests that became ready are answered, then all outputs go out."""
+        self.waiting.end_turn()
+        outputs = self.outputs[:]
+        self.outputs.clear()
+        return outputs

@@ -1,0 +1,82 @@
+"""One request of a client: who asked what, and the one way to answer it."""
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.outputs import Buffer
+from ottla.wire.headers import frame_response
+
+if TYPE_CHECKING:
+    from ottla.broker.connections import Connection
+
+
+class Request:
+    """A request that came in; it holds its place in the connection's order until it is answered.
+
+    Answer it once, now or later: ``reply``, ``reply_nothing`` or ``hang_up``.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_hang_up_reason",
+        "api_key",
+        "api_version",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "size",
+    )
+
+    def __init__(
+        self,
+        connection: "Connection",
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        size: int,
+    ) -> None:
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.size = size
+        self._answer: list[Buffer] | None = None
+        self._hang_up_reason: str | None = None
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener the client came through."""
+        return self.connection.listener
+
+    @property
+    def client_host(self) -> str:
+        return self.connection.host
+
+    @property
+    def is_answered(self) -> bool:
+        return self._answer is not None
+
+    @property
+    def is_abandoned(self) -> bool:
+        """The client has gone: an answer would reach nobody."""
+        return self.connection.is_closed
+
+    def reply(self, message: Any) -> None:
+        """Answer with this message, in the version that was asked."""
+        self.reply_encoded(frame_response(message, self.api_version, self.correlation_id))
+
+    def reply_encoded(self, parts: list[Buffer]) -> None:
+        """Answer with a whole frame that was encoded elsewhere."""
+        assert self._answer is None, "a request is answered once"
+        self._answer = parts
+        self.connection.answered(self)
+
+    def reply_nothing(self) -> None:
+        """The client expects no answer (Produce with acks=0): only give up the place in the order."""
+        self.reply_encoded([])
+
+    def hang_up(self, reason: str) -> None:
+        """Close the connection as soon as all requests before this one have been answered."""
+        self._hang_up_reason = reason
+        self.reply_encoded([])

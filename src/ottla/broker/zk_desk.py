@@ -1,0 +1,115 @@
+"""Where the node hands in its ZooKeeper operations, and where answers, watches and sessions come back."""
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+from ottla.broker.outputs import Output, SubmitToZooKeeper
+from ottla.zookeeper.ops import Exists, GetAcl, GetChildren, GetData, Lost, MultiRead, Sync
+
+T = TypeVar("T")
+Then: TypeAlias = Callable[[Any], None]
+Steps: TypeAlias = Generator[Any, Any, T]
+"""Operations one after the other: each ``yield`` gives one and gets its result."""
+
+READS = (GetData, Exists, GetChildren, GetAcl, MultiRead, Sync)
+
+
+class ZkDesk:
+    """Numbers the operations and remembers who waits for which.
+
+    A read that was lost with the connection is asked again by itself, and so is a write that surely was
+    not applied. A write that may have been applied comes back as ``Lost``: only who sent it knows what
+    to look for. Nothing is asked again across the end of a session.
+    """
+
+    __slots__ = (
+        "_next_token",
+        "_outputs",
+        "_pending",
+        "_postponed",
+        "_watchers",
+        "is_connected",
+        "session_number",
+    )
+
+    def __init__(self, outputs: list[Output]) -> None:
+        self._outputs = outputs
+        self._next_token = 0
+        self._pending: dict[int, tuple[int, Any, Then]] = {}
+        self._postponed: list[tuple[int, Any, Then]] = []
+        self._watchers: dict[str, list[Callable[[Any], None]]] = {}
+        self.is_connected = False
+        self.session_number = 0
+        """Counts the sessions, so that a late answer can be told from a present one."""
+
+    def submit(self, operation: Any, then: Then) -> None:
+        """Run one operation; ``then`` gets its result, in the order of submission."""
+        self._send(self.session_number, operation, then)
+
+    def _send(self, session: int, operation: Any, then: Then) -> None:
+        self._next_token += 1
+        self._pending[self._next_token] = (session, operation, then)
+        self._outputs.append(SubmitToZooKeeper(self._next_token, operation))
+
+    def run(self, steps: Steps[T], then: Callable[[T], None] | None = None) -> None:
+        """Run operations that depend on each other; ``then`` gets what the generator returns."""
+
+        def step(result: Any) -> None:
+            try:
+                operation = steps.send(result)
+            except StopIteration as stop:
+                if then is not None:
+                    then(stop.value)
+                return
+            self.submit(operation, step)
+
+        step(None)
+
+    def on_result(self, token: int, result: Any) -> None:
+        """The edge has the answer of an operation."""
+        session, operation, then = self._pending.pop(token)
+        may_repeat = isinstance(result, Lost) and (isinstance(operation, READS) or not result.maybe_applied)
+        if not may_repeat or session != self.session_number:
+            then(result)
+        elif self.is_connected:
+            self._send(session, operation, then)
+        else:
+            self._postponed.append((session, operation, then))
+
+    def connected(self, is_new_session: bool) -> None:
+        """The session is usable; what was lost with the last connection is asked again."""
+        self.is_connected = True
+        if is_new_session:
+            self.session_number += 1
+        postponed, self._postponed = self._postponed, []
+        for session, operation, then in postponed:
+            self._send(session, operation, then)
+
+    def suspended(self) -> None:
+        """The connection is gone; the session may still live."""
+        self.is_connected = False
+
+    def expired(self) -> None:
+        """The session is over: what waited for its connection will never be asked."""
+        self.is_connected = False
+        self.session_number += 1
+        postponed, self._postponed = self._postponed, []
+        for _, _, then in postponed:
+            then(Lost(maybe_applied=False))
+
+    def watch(self, path: str, handler: Callable[[Any], None]) -> None:
+        """Call this whenever a watch on the path fires. Arming the watch is the reader's business."""
+        self._watchers.setdefault(path, []).append(handler)
+
+    def unwatch(self, path: str, handler: Callable[[Any], None]) -> None:
+        """Do not call this for the path any more."""
+        handlers = self._watchers.get(path, [])
+        if handler in handlers:
+            handlers.remove(handler)
+        if not handlers:
+            self._watchers.pop(path, None)
+
+    def on_watch(self, event: Any) -> None:
+        """A watch fired."""
+        for handler in list(self._watchers.get(event.path, ())):
+            handler(event)
