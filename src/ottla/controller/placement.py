@@ -1,0 +1,156 @@
+"""Which brokers hold the replicas of a new partition.
+
+Three rules, all pure; where Kafka draws lots (``start`` and ``shift``) the caller brings the numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ottla.model.ids import BrokerId
+
+Placement = dict[int, tuple[BrokerId, ...]]
+
+
+class PlacementRule(Enum):
+    """How followers are spread once every broker has led a partition."""
+
+    SHIFTED = "shifted"
+    """Kafka's: each full round over the brokers moves the followers one broker further."""
+    PLAIN = "plain"
+    """Replica j of partition i on broker (i + j) mod n; every round repeats the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRefused:
+    """Why the replicas cannot be placed."""
+
+    why: str
+
+
+def place_replicas(
+    racks: Mapping[BrokerId, str | None],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int = 0,
+    shift: int = 0,
+    first_partition: int = 0,
+    rule: PlacementRule = PlacementRule.SHIFTED,
+) -> Placement | PlacementRefused:
+    """Place ``partitions`` new partitions on the brokers, in the order of the mapping.
+
+    Racks are honoured when every broker has one; a cluster where only some have one is refused, as in Kafka.
+    """
+    if partitions <= 0:
+        return PlacementRefused("Number of partitions must be larger than 0.")
+    if replication_factor <= 0:
+        return PlacementRefused("Replication factor must be larger than 0.")
+    if replication_factor > len(racks):
+        return PlacementRefused(
+            f"Replication factor: {replication_factor} larger than available brokers: {len(racks)}."
+        )
+    brokers = list(racks)
+    if rule is PlacementRule.PLAIN:
+        return place_plainly(brokers, partitions, replication_factor, first_partition=first_partition)
+    known = {broker: rack for broker, rack in racks.items() if rack is not None}
+    if not known:
+        return place_shifted(
+            brokers, partitions, replication_factor, start=start, shift=shift, first_partition=first_partition
+        )
+    if len(known) < len(racks):
+        return PlacementRefused("Not all brokers have rack information for replica rack aware assignment.")
+    return place_across_racks(
+        known, partitions, replication_factor, start=start, shift=shift, first_partition=first_partition
+    )
+
+
+def place_plainly(
+    brokers: Sequence[BrokerId], partitions: int, replication_factor: int, *, first_partition: int = 0
+) -> Placement:
+    """Partition i begins on broker i mod n, its replica j stands on broker (i + j) mod n."""
+    count = len(brokers)
+    return {
+        partition: tuple(brokers[(partition + replica) % count] for replica in range(replication_factor))
+        for partition in range(first_partition, first_partition + partitions)
+    }
+
+
+def place_shifted(
+    brokers: Sequence[BrokerId],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int = 0,
+    shift: int = 0,
+    first_partition: int = 0,
+) -> Placement:
+    """Kafka's rule without racks: leaders go round, and followers shift by one more each full round."""
+    count = len(brokers)
+    placed: Placement = {}
+    for partition in range(first_partition, first_partition + partitions):
+        if partition > 0 and partition % count == 0:
+            shift += 1
+        first = (partition + start) % count
+        followers = (brokers[_follower(first, shift, j, count)] for j in range(replication_factor - 1))
+        placed[partition] = (brokers[first], *followers)
+    return placed
+
+
+def place_across_racks(
+    racks: Mapping[BrokerId, str],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int = 0,
+    shift: int = 0,
+    first_partition: int = 0,
+) -> Placement:
+    """Kafka's rule with racks: no rack holds a second replica while another holds none."""
+    brokers = alternate_racks(racks)
+    placed: Placement = {}
+    for partition in range(first_partition, first_partition + partitions):
+        if partition > 0 and partition % len(brokers) == 0:
+            shift += 1
+        first = (partition + start) % len(brokers)
+        placed[partition] = _spread(brokers, racks, first, shift, replication_factor)
+    return placed
+
+
+def alternate_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
+    """The brokers, one of each rack in turn: racks by name, brokers of a rack by id."""
+    by_rack: dict[str, list[BrokerId]] = {rack: [] for rack in sorted(set(racks.values()))}
+    for broker in sorted(racks):
+        by_rack[racks[broker]].append(broker)
+    longest = max(len(brokers) for brokers in by_rack.values())
+    return [brokers[turn] for turn in range(longest) for brokers in by_rack.values() if turn < len(brokers)]
+
+
+def start_for_added_partitions(brokers: Sequence[BrokerId], first_replicas: Sequence[BrokerId]) -> int:
+    """Where added partitions begin: at the first broker not below the first replica of partition 0."""
+    return next((i for i, broker in enumerate(brokers) if broker >= first_replicas[0]), 0)
+
+
+def _spread(
+    brokers: Sequence[BrokerId],
+    racks: Mapping[BrokerId, str],
+    first: int,
+    shift: int,
+    replication_factor: int,
+) -> tuple[BrokerId, ...]:
+    count, rack_count = len(brokers), len(set(racks.values()))
+    chosen = [brokers[first]]
+    racks_used = {racks[brokers[first]]}
+    step = 0
+    while len(chosen) < replication_factor:
+        broker = brokers[_follower(first, shift * rack_count, step, count)]
+        step += 1
+        rack_is_free = racks[broker] not in racks_used or len(racks_used) == rack_count
+        if rack_is_free and broker not in chosen:
+            chosen.append(broker)
+            racks_used.add(racks[broker])
+    return tuple(chosen)
+
+
+def _follower(first: int, shift: int, replica: int, count: int) -> int:
+    return (first + 1 + (shift + replica) % (count - 1)) % count
