@@ -1,0 +1,1 @@
+"""Record batches: read, build, compress and judge them, without any input or output."""

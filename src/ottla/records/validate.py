@@ -1,0 +1,336 @@
+"""Judge what a producer sent, before it becomes part of a log.
+
+Two steps: ``parse_produced`` reads the one batch of a produce request, ``validate_for_append`` holds it
+against the topic's settings. Records are looked at one by one only where a rule asks for it: compacted
+topics (keys), bounded timestamps, a compression type other than the producer's, and small batches, where
+it costs nothing. A large batch whose header and checksum are right is believed about its records.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ottla.config.log import NEVER_MS, LogConfig
+from ottla.model.errors import ErrorCode
+from ottla.records.batch import (
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LENGTH_MIN_ANY_MAGIC,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+    CorruptRecords,
+    crc_is_valid,
+    read_header,
+    restamp_under_crc,
+)
+from ottla.records.builder import assemble
+from ottla.records.compression import CODEC_NAMES, Codec, TooLarge, UnknownCodec, codec_of
+from ottla.records.record import (
+    RECORD_SIZE_MIN,
+    RecordFrame,
+    copy_with_offset_delta,
+    frames,
+    records_area,
+)
+from ottla.records.varint import read_varint
+
+ZSTD_SINCE_PRODUCE_VERSION = 7
+COUNTED_RECORDS_MAX = 32
+"""Uncompressed batches up to this many records have their lengths added up."""
+WALKED_RECORDS_MAX = 3
+"""Uncompressed batches up to this many records are read whole."""
+OPENED_BATCH_BYTES_MAX = 1024
+"""Compressed batches up to this size are opened and read whole."""
+GROWTH_MAX = 64
+"""A batch's plain records may exceed ``max.message.bytes`` this many times, no more."""
+
+_CORRUPT = int(ErrorCode.CORRUPT_MESSAGE)
+_INVALID_RECORD = int(ErrorCode.INVALID_RECORD)
+_INVALID_TIMESTAMP = int(ErrorCode.INVALID_TIMESTAMP)
+_MESSAGE_TOO_LARGE = int(ErrorCode.MESSAGE_TOO_LARGE)
+
+
+class Origin(IntEnum):
+    """Who wrote a batch; coordinators may write control batches and skip sequence checks."""
+
+    REPLICATION = 0
+    COORDINATOR = 1
+    CLIENT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """Why one record of a batch was refused."""
+
+    batch_index: int
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was written, for this reason.
+
+    ``while_appending``: the answer carries the log start offset. ``spoils_request``: every partition of
+    the produce request is answered with this error.
+    """
+
+    error: int
+    message: str | None = None
+    record_errors: tuple[RecordError, ...] = ()
+    while_appending: bool = False
+    spoils_request: bool = False
+
+
+class Validated:
+    """A batch fit to be stamped and written; ``view`` is the sent buffer or a rewritten one."""
+
+    __slots__ = ("header", "log_append_time_ms", "view")
+
+    def __init__(self, view: bytearray | memoryview, header: BatchHeader, log_append_time_ms: int) -> None:
+        self.view = view
+        self.header = header
+        self.log_append_time_ms = log_append_time_ms
+
+
+def parse_produced(records: Buffer | None, api_version: int) -> BatchHeader | Refused:
+    """The single batch of a partition in a produce request (version 3 and above)."""
+    if records is None:
+        return Refused(_INVALID_RECORD, "no records were sent")
+    size = len(records)
+    if size < LOG_OVERHEAD:
+        return Refused(_INVALID_RECORD)
+    length = int.from_bytes(records[8:12], "big", signed=True)
+    if length < LENGTH_MIN_ANY_MAGIC:
+        return Refused(_CORRUPT, f"a batch length of {length} is below the minimum", spoils_request=True)
+    if size <= MAGIC_AT:
+        return Refused(_INVALID_RECORD)
+    magic = records[MAGIC_AT]
+    if magic > MAGIC:
+        return Refused(_CORRUPT, f"magic {magic} is unknown", spoils_request=True)
+    if magic < MAGIC or length > size - LOG_OVERHEAD:
+        return Refused(_INVALID_RECORD)
+    if (
+        size - LOG_OVERHEAD > length
+        and (refused := _refuse_second(records, LOG_OVERHEAD + length)) is not None
+    ):
+        return refused
+    try:
+        header = read_header(records)
+    except CorruptRecords as error:
+        return Refused(_CORRUPT, str(error))
+    if header.attributes & 7 == Codec.ZSTD and api_version < ZSTD_SINCE_PRODUCE_VERSION:
+        return Refused(int(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
+    return header
+
+
+def _refuse_second(records: Buffer, position: int) -> Refused | None:
+    """A whole second batch is refused; the beginning of one is dropped."""
+    rest = len(records) - position
+    if rest < LOG_OVERHEAD:
+        return None
+    length = int.from_bytes(records[position + 8 : position + 12], "big", signed=True)
+    if length < LENGTH_MIN_ANY_MAGIC:
+        return Refused(_CORRUPT, f"a batch length of {length} is below the minimum", spoils_request=True)
+    if rest > MAGIC_AT and records[position + MAGIC_AT] > MAGIC:
+        return Refused(_CORRUPT, f"magic {records[position + MAGIC_AT]} is unknown", spoils_request=True)
+    return Refused(_INVALID_RECORD) if length <= rest - LOG_OVERHEAD else None
+
+
+def validate_for_append(
+    view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, origin: Origin = Origin.CLIENT
+) -> Validated | Refused:
+    """Hold a batch against its topic's settings; may rewrite timestamps or compression."""
+    is_client = origin == Origin.CLIENT
+    if is_client and header.base_offset != 0:
+        return _invalid(f"the base offset of a produced batch is 0, not {header.base_offset}")
+    if header.length + LOG_OVERHEAD > config.max_message_bytes:
+        return Refused(_MESSAGE_TOO_LARGE)
+    if not crc_is_valid(view, header):
+        return Refused(_CORRUPT)
+    attributes = header.attributes
+    if attributes & 7 > Codec.ZSTD:
+        return Refused(int(ErrorCode.UNKNOWN_SERVER_ERROR), while_appending=True)
+    if is_client and (refused := _refuse_header(header)) is not None:
+        return refused
+    if header.length + LOG_OVERHEAD > config.segment_bytes:
+        return Refused(int(ErrorCode.RECORD_LIST_TOO_LARGE))
+    if _must_walk(header, config):
+        return _validate_records(view, header, config, now_ms)
+    if (refused := _refuse_count(view, header)) is not None:
+        return refused
+    return _with_timestamp_type(view, header, config, now_ms, header.max_timestamp)
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(_INVALID_RECORD, message, while_appending=True)
+
+
+def _refuse_header(header: BatchHeader) -> Refused | None:
+    count = header.record_count
+    if count <= 0 or header.last_offset_delta + 1 != count:
+        return _invalid(f"a batch of {count} records with a last offset delta of {header.last_offset_delta}")
+    if header.attributes & CONTROL_BIT:
+        return _invalid("clients write no control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        return _invalid(f"producer {header.producer_id} sent the sequence {header.base_sequence}")
+    return None
+
+
+def _must_walk(header: BatchHeader, config: LogConfig) -> bool:
+    """Whether some rule, or smallness, asks for a look at every record."""
+    codec = header.attributes & 7
+    return (
+        header.record_count <= WALKED_RECORDS_MAX
+        or (codec != Codec.NONE and header.length <= OPENED_BATCH_BYTES_MAX)
+        or config.is_compacted
+        or config.message_timestamp_before_max_ms != NEVER_MS
+        or config.message_timestamp_after_max_ms != NEVER_MS
+        or (config.compression_type != "producer" and CODEC_NAMES[config.compression_type] != codec)
+    )
+
+
+def _refuse_count(view: Buffer, header: BatchHeader) -> Refused | None:
+    """Whether the records' own lengths contradict the count, as far as a cheap look can tell."""
+    count = header.record_count
+    area_bytes = header.length + LOG_OVERHEAD - HEADER_SIZE
+    if header.attributes & 7:
+        return None
+    if area_bytes < count * RECORD_SIZE_MIN:
+        return _invalid(f"{area_bytes} bytes cannot hold {count} records")
+    if count > COUNTED_RECORDS_MAX:
+        return None
+    position = header.position + HEADER_SIZE
+    end = header.end_position
+    try:
+        for _ in range(count):
+            length, position = read_varint(view, position)
+            position += length
+            if length < RECORD_SIZE_MIN - 1 or position > end:
+                return _invalid("a record does not fit its batch")
+    except CorruptRecords as error:
+        return _invalid(str(error))
+    return None if position == end else _invalid("bytes are left over behind the last record")
+
+
+def _validate_records(
+    view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
+) -> Validated | Refused:
+    """The slow way: every record is read."""
+    walked = _walk(view, header, config)
+    if isinstance(walked, Refused):
+        return walked
+    area, found = walked
+    if (refused := _refuse_timestamps(found, header, config, now_ms)) is not None:
+        return refused
+    if config.is_compacted and not header.is_control:
+        keyless = tuple(
+            RecordError(at, "a compacted topic takes no record without a key")
+            for at, frame in enumerate(found)
+            if frame.key_length < 0
+        )
+        if keyless:
+            return _refuse_each(keyless)
+    max_timestamp = max(
+        (header.base_timestamp + frame.timestamp_delta for frame in found), default=header.max_timestamp
+    )
+    target = CODEC_NAMES[config.compression_type]
+    codec = codec_of(header.attributes)
+    deltas_are_wrong = codec != Codec.NONE and any(f.offset_delta != at for at, f in enumerate(found))
+    if deltas_are_wrong or (target is not None and target != codec):
+        view, header = _rewrite(area, found, header, codec if target is None else target)
+    return _with_timestamp_type(view, header, config, now_ms, max_timestamp)
+
+
+def _walk(view: Buffer, header: BatchHeader, config: LogConfig) -> tuple[bytes, list[RecordFrame]] | Refused:
+    is_compressed = header.attributes & 7 != 0
+    try:
+        area = bytes(records_area(view, header, GROWTH_MAX * config.max_message_bytes))
+    except TooLarge:
+        return Refused(_MESSAGE_TOO_LARGE)
+    except (UnknownCodec, CorruptRecords) as error:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if is_compressed else ErrorCode.INVALID_RECORD
+        return Refused(int(code), str(error), while_appending=True)
+    if header.record_count > len(area) // RECORD_SIZE_MIN:
+        return _invalid(f"{len(area)} bytes cannot hold {header.record_count} records")
+    try:
+        return area, list(frames(area, header.record_count))
+    except CorruptRecords as error:
+        return _invalid(str(error))
+
+
+def _refuse_timestamps(
+    found: list[RecordFrame], header: BatchHeader, config: LogConfig, now_ms: int
+) -> Refused | None:
+    if config.message_timestamp_type != "CreateTime":
+        return None
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    wrong = []
+    for at, frame in enumerate(found):
+        timestamp = header.base_timestamp + frame.timestamp_delta
+        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            text = f"timestamp {timestamp} of record {at} is not within [{earliest}, {latest}]"
+            wrong.append(RecordError(at, text))
+    return _refuse_times(tuple(wrong)) if wrong else None
+
+
+def _refuse_times(errors: tuple[RecordError, ...]) -> Refused:
+    message = "One or more records have been rejected due to invalid timestamp"
+    return Refused(_INVALID_TIMESTAMP, message, errors, while_appending=True)
+
+
+def _refuse_each(errors: tuple[RecordError, ...]) -> Refused:
+    shown = ", ".join(f"record {error.batch_index}: {error.message}" for error in errors[:3])
+    message = (
+        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )
+    return Refused(_INVALID_RECORD, message, errors, while_appending=True)
+
+
+def _rewrite(
+    area: bytes, found: list[RecordFrame], header: BatchHeader, codec: Codec
+) -> tuple[bytearray, BatchHeader]:
+    """The same records under another codec, with offset deltas 0, 1, 2 …"""
+    if any(frame.offset_delta != at for at, frame in enumerate(found)):
+        plain = bytearray()
+        for at, frame in enumerate(found):
+            copy_with_offset_delta(plain, area, frame, at)
+        area = bytes(plain)
+    rewritten = assemble(header, area, codec)
+    return rewritten, read_header(rewritten)
+
+
+def _with_timestamp_type(
+    view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, max_timestamp: int
+) -> Validated | Refused:
+    """Stamp the append time where the topic wants it; correct a wrong maximum where it does not."""
+    if not isinstance(view, bytearray) and (isinstance(view, bytes) or view.readonly):
+        view = bytearray(view[header.position : header.end_position])
+        header = header._replace(position=0)
+    attributes = header.attributes
+    if config.message_timestamp_type == "CreateTime":
+        if attributes & LOG_APPEND_TIME_BIT or max_timestamp != header.max_timestamp:
+            attributes &= ~LOG_APPEND_TIME_BIT
+            header = restamp_under_crc(view, header, attributes=attributes, max_timestamp=max_timestamp)
+        return Validated(view, header, NO_TIMESTAMP)
+    if attributes & LOG_APPEND_TIME_BIT:
+        text = "the producer claims the log append time"
+        return _refuse_times(tuple(RecordError(at, text) for at in range(header.record_count)))
+    attributes |= LOG_APPEND_TIME_BIT
+    header = restamp_under_crc(view, header, attributes=attributes, max_timestamp=now_ms)
+    return Validated(view, header, now_ms)
+
+
+__all__ = [
+    "Origin",
+    "RecordError",
+    "Refused",
+    "Validated",
+    "parse_produced",
+    "validate_for_append",
+]
