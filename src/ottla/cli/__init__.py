@@ -1,0 +1,1 @@
+"""The command ``ottla``: one module a command, none imported before it is needed."""

@@ -1,0 +1,72 @@
+"""The frame of the command line: the one list of commands, and how a refusal reaches the user.
+
+A command's module holds ``app``, a Typer application, and imports what it works with inside its functions:
+``ottla --help`` reads all of these modules and shall answer at once.
+"""
+
+import importlib
+import importlib.metadata
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ottla.launch.refusal import LaunchRefused
+
+# In the order in which the help shows them.
+COMMANDS: dict[str, str] = {
+    "zookeeper": "ottla.cli.zookeeper",
+}
+
+
+class _Commands(TyperGroup):
+    """Finds a command in the list above and imports its module."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name]).app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    name="ottla",
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ottla {importlib.metadata.version('ottla')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _frame(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """A Kafka cluster in Python: real elections through ZooKeeper, Kafka's own protocols."""
+
+
+def main() -> None:
+    """Run the command line; a refusal is one sentence on standard error and exit code 1."""
+    try:
+        app(prog_name="ottla")
+    except LaunchRefused as refused:
+        typer.echo(f"ottla: {refused}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

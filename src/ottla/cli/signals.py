@@ -1,0 +1,34 @@
+"""Turns the signals that ask a program to end into one exception, once."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopAsked(BaseException):
+    """Ctrl-C, SIGTERM or the end of the terminal."""
+
+
+@contextmanager
+def stop_once() -> Iterator[None]:
+    """Raise ``StopAsked`` at the first such signal inside the block, and swallow it at the end of the block.
+
+    Later signals are ignored, so that a second Ctrl-C does not cut an orderly stop short.
+    """
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        for number in _ASK_TO_END:
+            signal.signal(number, signal.SIG_IGN)
+        raise StopAsked
+
+    before = {number: signal.signal(number, on_signal) for number in _ASK_TO_END}
+    try:
+        yield
+    except StopAsked:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Processes on this machine: Java, the embedded ZooKeeper, and later whole clusters."""

@@ -1,0 +1,374 @@
+"""Apache ZooKeeper on this machine: one server or an ensemble, on loopback, as a context manager."""
+
+import errno
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ottla.launch.java import Java, find_java
+from ottla.launch.processes import GuardedProcess
+from ottla.launch.refusal import LaunchRefused
+from ottla.launch.zookeeper_files import (
+    LOCK_NAME,
+    LOG_NAME,
+    PRINTED_NAME,
+    last_thrown,
+    write_files,
+    zookeeper_jars,
+    zookeeper_version,
+)
+from ottla.launch.zookeeper_probe import accepts_sessions, four_letter_word
+
+LOOPBACK = "127.0.0.1"
+START_LIMIT_S = 60.0
+LEAST_SPACE_BYTES = 128 * 1024 * 1024
+_LOOK_AGAIN_S = 0.02
+_PORT_TRIES = 5
+_MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+# A small heap, one compiler and one collector thread: the server starts in two thirds of a second and leaves
+# the processors to the brokers.
+_JVM_OPTIONS = (
+    "-Xms16m",
+    "-Xmx512m",
+    "-Xss512k",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+)
+
+# ``maxClientCnxns``: every client of a machine has the same address. ``tickTime`` bounds how exactly sessions
+# expire; the session limits are set apart from it, so that 1 s to 60 s can be asked for.
+_SETTINGS = {
+    "clientPortAddress": LOOPBACK,
+    "admin.enableServer": "false",
+    "maxClientCnxns": "0",
+    "tickTime": "500",
+    "minSessionTimeout": "1000",
+    "maxSessionTimeout": "60000",
+    "initLimit": "20",
+    "syncLimit": "10",
+    "4lw.commands.whitelist": "*",
+    "autopurge.snapRetainCount": "3",
+    "autopurge.purgeInterval": "1",
+}
+
+
+class EmbeddedZooKeeper:
+    """One ZooKeeper server. Its data stays in ``data_dir``; it ends with the process that started it."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int = 0,
+        sync: bool = True,
+        settings: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        java: Java | None = None,
+    ) -> None:
+        """Describe it; ``start`` or ``with`` starts it.
+
+        ``port`` 0 takes a free one. ``sync=False`` leaves the writing to the operating system: faster, for tests
+        alone. ``settings`` are lines of its configuration, ``properties`` Java system properties.
+        """
+        self.data_dir = data_dir.absolute()
+        self.port = port
+        self._any_port = port == 0
+        self._settings = dict(settings or {})
+        self._properties = {
+            "zookeeper.jmx.log4j.disable": "true",
+            "log4j2.disableJmx": "true",
+            **(properties or {}),
+        }
+        if not sync:
+            self._properties["zookeeper.forceSync"] = "no"
+        self._java = java
+        self._process: GuardedProcess | None = None
+        self._log_start = 0
+
+    @property
+    def connect(self) -> str:
+        """The connect string: ``host:port``."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """Where the server writes its log."""
+        return self.data_dir / LOG_NAME
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        assert self._process is not None, "the server was started"
+        return self._process.pid
+
+    @property
+    def version(self) -> str:
+        """The version of the ZooKeeper server."""
+        return zookeeper_version(zookeeper_jars())
+
+    def start(self) -> Self:
+        """Start it and wait until it grants a session."""
+        self.launch()
+        self.await_session()
+        return self
+
+    def launch(self) -> None:
+        """Start the process and do not wait for it."""
+        java = self._java or find_java()
+        jars = zookeeper_jars()
+        lock = _locked(self.data_dir)
+        try:
+            self._take_port()
+            config, logging = write_files(
+                self.data_dir,
+                {"dataDir": str(self.data_dir), "clientPort": str(self.port), **_SETTINGS, **self._settings},
+            )
+            self._log_start = self.log.stat().st_size if self.log.exists() else 0
+            properties = {**self._properties, "log4j2.configurationFile": logging.as_uri()}
+            command: list[str | Path] = [
+                *(java.executable, *_JVM_OPTIONS),
+                *(f"-D{name}={value}" for name, value in properties.items()),
+                *("-cp", os.pathsep.join(map(str, jars)), _MAIN_CLASS, config),
+            ]
+            self._process = GuardedProcess(command, output=self.data_dir / PRINTED_NAME, held=(lock,))
+        finally:
+            os.close(lock)
+
+    def await_session(self, timeout_s: float = START_LIMIT_S) -> None:
+        """Wait until it grants a session; explain why when it does not."""
+        give_up = time.monotonic() + timeout_s
+        patience_s = 0.05
+        tries = 1
+        while not accepts_sessions(LOOPBACK, self.port, patience_s):
+            # A server still loading takes the connection and never answers: ask again soon, but slow machines
+            # get more time with every try.
+            patience_s = min(patience_s * 1.5, 1.0)
+            if (code := self._exit_code()) is not None:
+                if self._any_port and tries < _PORT_TRIES and self._port_was_taken():
+                    tries += 1
+                    self.launch()
+                    continue
+                raise LaunchRefused(self._why_it_ended(code))
+            if time.monotonic() > give_up:
+                self.stop()
+                raise LaunchRefused(
+                    f"ZooKeeper granted no session within {timeout_s:.0f} s; read {self.log} for what it waits for"
+                )
+            time.sleep(_LOOK_AGAIN_S)
+
+    def stop(self) -> None:
+        """Stop it; all that it acknowledged is on disk."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open and nothing is answered."""
+        assert self._process is not None, "the server was started"
+        self._process.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after ``pause``."""
+        assert self._process is not None, "the server was started"
+        self._process.send(signal.SIGCONT)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait until the server has ended; its exit code, or None when that took longer than the time-out."""
+        assert self._process is not None, "the server was started"
+        return self._process.wait(timeout_s)
+
+    def mode(self) -> str:
+        """``standalone``, ``leader``, ``follower``; empty while it does not serve."""
+        for line in four_letter_word(LOOPBACK, self.port, "srvr").splitlines():
+            if line.startswith("Mode: "):
+                return line.removeprefix("Mode: ")
+        return ""
+
+    def _take_port(self) -> None:
+        if self._any_port and (self.port == 0 or self._exit_code() is not None and self._port_was_taken()):
+            self.port = free_ports(1)[0]
+        elif not _is_free(self.port):
+            raise LaunchRefused(
+                f"port {self.port} on {LOOPBACK} is in use; stop the program that listens there, or choose another port"
+            )
+
+    def _exit_code(self) -> int | None:
+        return None if self._process is None else self._process.exit_code()
+
+    def _port_was_taken(self) -> bool:
+        return "Address already in use" in last_thrown(self.log, self._log_start)
+
+    def _why_it_ended(self, code: int) -> str:
+        thrown = last_thrown(self.log, self._log_start)
+        if any(sign in thrown for sign in _DAMAGE_SIGNS):
+            return (
+                f"ZooKeeper cannot read its data in {self.data_dir} ({thrown}), so the files there are damaged; restore "
+                f"them from a copy, or start empty by moving them away: mv {self.data_dir} {self.data_dir}.damaged"
+            )
+        cause = thrown or _last_line(self.data_dir / PRINTED_NAME) or "it gave no reason"
+        return f"ZooKeeper ended with exit code {code} while starting: {cause}; its log is {self.log}"
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+_DAMAGE_SIGNS: tuple[str, ...] = ("CRC check failed", "Something is broken", "magic number", "corrupt")
+
+
+class Ensemble:
+    """Several ZooKeeper servers with one leader among them, each with its own data directory."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        size: int = 3,
+        sync: bool = True,
+        settings: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Describe it; ``start`` or ``with`` starts it."""
+        ports = free_ports(3 * size)
+        client_ports, peer_ports = ports[:size], ports[size:]
+        servers = {
+            f"server.{number + 1}": f"{LOOPBACK}:{peer_ports[2 * number]}:{peer_ports[2 * number + 1]}"
+            for number in range(size)
+        }
+        self.members = [
+            EmbeddedZooKeeper(
+                data_dir / f"server-{number + 1}",
+                port=port,
+                sync=sync,
+                settings={**servers, **(settings or {})},
+                properties=properties,
+            )
+            for number, port in enumerate(client_ports)
+        ]
+
+    @property
+    def connect(self) -> str:
+        """The connect string of all members."""
+        return ",".join(member.connect for member in self.members)
+
+    def start(self) -> Self:
+        """Start all members and wait until each grants sessions."""
+        java = find_java()
+        for number, member in enumerate(self.members):
+            member.data_dir.mkdir(parents=True, exist_ok=True)
+            (member.data_dir / "myid").write_text(f"{number + 1}\n", encoding="ascii")
+            member._java = java
+            member.launch()
+        for member in self.members:
+            member.await_session()
+        return self
+
+    def leader(self) -> EmbeddedZooKeeper:
+        """The member that leads now."""
+        give_up = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < give_up:
+            for member in self.members:
+                if member.mode() == "leader":
+                    return member
+            time.sleep(_LOOK_AGAIN_S)
+        raise LaunchRefused(
+            f"no member of the ensemble {self.connect} became leader within {START_LIMIT_S:.0f} s"
+        )
+
+    def stop(self) -> None:
+        """Stop all members."""
+        for member in self.members:
+            member.stop()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on at this moment."""
+    held: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            held.append(socket.create_server((LOOPBACK, 0)))
+        return [int(server.getsockname()[1]) for server in held]
+    finally:
+        for server in held:
+            server.close()
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server((LOOPBACK, port)).close()
+    except OSError as error:
+        if error.errno == errno.EACCES:
+            raise LaunchRefused(f"this user may not listen on port {port}; choose one above 1023") from error
+        return False
+    return True
+
+
+def _locked(data_dir: Path) -> int:
+    """Make the data directory if need be and lock it; the lock lasts as long as anyone holds the descriptor."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        lock = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise LaunchRefused(
+            f"cannot keep ZooKeeper's data in {data_dir} ({error.strerror}); choose another data directory"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(lock, 32, 0).decode("ascii", errors="replace").strip()
+        os.close(lock)
+        raise LaunchRefused(
+            f"the data directory {data_dir} is in use by the ZooKeeper that process {holder or '?'} started; "
+            "stop that one, or choose another data directory"
+        ) from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
+    free = shutil.disk_usage(data_dir).free
+    if free < LEAST_SPACE_BYTES:
+        os.close(lock)
+        raise LaunchRefused(
+            f"only {free // 2**20} MiB are free for ZooKeeper's data in {data_dir}, and it needs "
+            f"{LEAST_SPACE_BYTES // 2**20}; free some space, or choose another data directory"
+        )
+    return lock
+
+
+def _last_line(file: Path) -> str:
+    try:
+        lines: Sequence[str] = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

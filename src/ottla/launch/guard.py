@@ -1,0 +1,119 @@
+"""Runs one command and takes it down when the process that asked for it is gone.
+
+A script of its own, started by ``processes.py`` as ``python -I -S guard.py``: it stands between parent and
+child, because only a process can outlive a parent that was killed with SIGKILL. Three ties hold it:
+
+- the parent's process descriptor (Linux): readable once the parent has ended, however it ended;
+- standard input: a pipe whose other end the parent holds; its end means *stop*, and so does the parent's;
+- the child dies with the guard (Linux, ``PR_SET_PDEATHSIG``), so that killing the guard leaves no orphan.
+
+Arguments: status descriptor, grace in seconds, the parent's process id, the command. The child's process id,
+or why it did not start, is written to the status descriptor. The exit code is the child's, or 128 + signal.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+
+_PR_SET_PDEATHSIG = 1
+_LOOK_AGAIN_S = 0.5
+_COMMAND_NOT_STARTED = 127
+
+
+class _StopAsked(BaseException):
+    """SIGTERM reached the guard itself."""
+
+
+def _on_sigterm(_number: int, _frame: object) -> None:
+    raise _StopAsked
+
+
+def _start(command: list[str], status: int) -> int:
+    """Fork and become the command; what goes wrong on the way is told through the status descriptor."""
+    guard = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != guard:
+                os._exit(_COMMAND_NOT_STARTED)
+        os.set_inheritable(status, False)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(status, f"failed {error.strerror}: {command[0]}\n".encode())
+    finally:
+        os._exit(_COMMAND_NOT_STARTED)
+
+
+def _pid_descriptor(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid) if sys.platform == "linux" else None
+    except OSError:
+        return None
+
+
+def _wait_for_end(child: int, parent: int) -> int | None:
+    """Wait until child or parent has ended, or the pipe; the child's exit status where it was the child."""
+    watched = [descriptor for descriptor in (_pid_descriptor(child), _pid_descriptor(parent)) if descriptor]
+    while True:
+        ready, _, _ = select.select([0, *watched], [], [], _LOOK_AGAIN_S)
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        if os.getppid() != parent:
+            return None
+        if 0 in ready and not os.read(0, 64):
+            return None
+
+
+def _take_down(child: int, grace_s: float) -> int:
+    """SIGTERM, then SIGKILL when the grace has passed."""
+    os.kill(child, signal.SIGTERM)
+    os.kill(child, signal.SIGCONT)
+    give_up = time.monotonic() + grace_s
+    while time.monotonic() < give_up:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def main(arguments: list[str]) -> int:
+    """Guard one command until it, the parent or the pipe ends."""
+    status, grace_s, parent, command = (
+        int(arguments[0]),
+        float(arguments[1]),
+        int(arguments[2]),
+        arguments[3:],
+    )
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if os.getppid() != parent:
+        return _COMMAND_NOT_STARTED
+    child = _start(command, status)
+    os.write(status, f"pid {child}\n".encode())
+    os.close(status)
+    try:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+        exit_status = _wait_for_end(child, parent)
+    except _StopAsked:
+        exit_status = None
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if exit_status is None:
+        exit_status = _take_down(child, grace_s)
+    code = os.waitstatus_to_exitcode(exit_status)
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""Child processes that never outlive the process that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ottla.launch.refusal import LaunchRefused
+
+GUARD = Path(__file__).with_name("guard.py")
+GRACE_S = 5.0
+
+
+class GuardedProcess:
+    """A command under a guard: it ends when told to, and when this process ends in whatever way.
+
+    It runs in a session of its own, so that Ctrl-C in a terminal reaches this process alone, which then
+    decides in which order to stop what it started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        output: Path,
+        environ: Mapping[str, str] | None = None,
+        held: Sequence[int] = (),
+        grace_s: float = GRACE_S,
+    ) -> None:
+        """Start it. ``output`` gets what it prints; ``held`` are descriptors that it keeps open while it lives."""
+        self.output = output
+        self._grace_s = grace_s
+        status_read, status_write = os.pipe()
+        try:
+            with output.open("wb") as printed:
+                self._guard = subprocess.Popen(
+                    [
+                        *(sys.executable, "-I", "-S", str(GUARD)),
+                        *(str(status_write), str(grace_s), str(os.getpid())),
+                        *map(str, command),
+                    ],
+                    stdin=subprocess.PIPE,
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                    env=None if environ is None else dict(environ),
+                    pass_fds=(status_write, *held),
+                    start_new_session=True,
+                )
+        finally:
+            os.close(status_write)
+        with os.fdopen(status_read, encoding="utf-8") as answers:
+            told = dict(line.rstrip("\n").split(" ", 1) for line in answers)
+        if "failed" in told or "pid" not in told:
+            self.stop()
+            raise LaunchRefused(f"cannot start {command[0]}: {told.get('failed', 'the guard process ended')}")
+        self.pid = int(told["pid"])
+
+    def exit_code(self) -> int | None:
+        """The command's exit code (128 + signal), or None while it runs."""
+        return self._guard.poll()
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait until the command has ended; None when that took longer than the time-out."""
+        try:
+            return self._guard.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self) -> int:
+        """Ask it to end (SIGTERM), make it end when the grace has passed; returns the exit code."""
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        return self._guard.wait()
+
+    def kill(self) -> int:
+        """End it as a crash would (SIGKILL)."""
+        self.send(signal.SIGKILL)
+        self._guard.wait()
+        return self.stop()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the command itself, if it still runs."""
+        if self._guard.poll() is None:
+            os.kill(self.pid, number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,5 @@
+"""The one exception of this package: something on this machine stands in the way."""
+
+
+class LaunchRefused(Exception):
+    """A process cannot be started or kept; the text is one sentence with cause and next step."""
