@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 _ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -12,12 +13,21 @@ class StopAsked(BaseException):
     """Ctrl-C, SIGTERM or the end of the terminal."""
 
 
+@dataclass(slots=True)
+class Stop:
+    """Whether the block was left because someone asked for it."""
+
+    asked: bool = False
+
+
 @contextmanager
-def stop_once() -> Iterator[None]:
+def stop_once() -> Iterator[Stop]:
     """Raise ``StopAsked`` at the first such signal inside the block, and swallow it at the end of the block.
 
     Later signals are ignored, so that a second Ctrl-C does not cut an orderly stop short.
     """
+
+    stop = Stop()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         for number in _ASK_TO_END:
@@ -26,9 +36,9 @@ def stop_once() -> Iterator[None]:
 
     before = {number: signal.signal(number, on_signal) for number in _ASK_TO_END}
     try:
-        yield
+        yield stop
     except StopAsked:
-        pass
+        stop.asked = True
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

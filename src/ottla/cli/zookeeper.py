@@ -23,16 +23,16 @@ def zookeeper(
     from ottla.launch.java import find_java
     from ottla.launch.refusal import LaunchRefused
 
-    with stop_once():
+    with stop_once() as stop:
         started = time.monotonic()
         java = find_java()
         server = EmbeddedZooKeeper(data_dir, port=port, java=java)
         typer.echo(f"starting ZooKeeper {server.version} on Java {java.version} ({java.executable})")
         with server:
             elapsed_s = time.monotonic() - started
-            typer.echo(
-                f"ready on {server.connect} after {elapsed_s:.1f} s, data in {server.data_dir}; Ctrl-C stops it"
-            )
+            typer.echo(f"ready on {server.connect} after {elapsed_s:.1f} s, data in {server.data_dir}")
+            typer.echo("Ctrl-C stops it")
             code = server.wait()
-            raise LaunchRefused(f"ZooKeeper ended by itself with exit code {code}; its log is {server.log}")
+    if not stop.asked:
+        raise LaunchRefused(f"ZooKeeper ended by itself with exit code {code}; its log is {server.log}")
     typer.echo("ZooKeeper stopped")

@@ -1,18 +1,16 @@
 """Apache ZooKeeper on this machine: one server or an ensemble, on loopback, as a context manager."""
 
-import errno
-import fcntl
 import os
-import shutil
 import signal
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ottla.launch.data_dir import lock_data_dir
 from ottla.launch.java import Java, find_java
+from ottla.launch.ports import LOOPBACK, free_ports, require_free
 from ottla.launch.processes import GuardedProcess
 from ottla.launch.refusal import LaunchRefused
 from ottla.launch.zookeeper_files import (
@@ -26,9 +24,7 @@ from ottla.launch.zookeeper_files import (
 )
 from ottla.launch.zookeeper_probe import accepts_sessions, four_letter_word
 
-LOOPBACK = "127.0.0.1"
 START_LIMIT_S = 60.0
-LEAST_SPACE_BYTES = 128 * 1024 * 1024
 _LOOK_AGAIN_S = 0.02
 _PORT_TRIES = 5
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -76,8 +72,8 @@ class EmbeddedZooKeeper:
     ) -> None:
         """Describe it; ``start`` or ``with`` starts it.
 
-        ``port`` 0 takes a free one. ``sync=False`` leaves the writing to the operating system: faster, for tests
-        alone. ``settings`` are lines of its configuration, ``properties`` Java system properties.
+        ``port`` 0 takes a free one. ``sync=False`` leaves writing to the operating system: fast, for tests.
+        ``settings`` are lines of its configuration, ``properties`` Java system properties.
         """
         self.data_dir = data_dir.absolute()
         self.port = port
@@ -125,7 +121,7 @@ class EmbeddedZooKeeper:
         """Start the process and do not wait for it."""
         java = self._java or find_java()
         jars = zookeeper_jars()
-        lock = _locked(self.data_dir)
+        lock = lock_data_dir(self.data_dir, LOCK_NAME)
         try:
             self._take_port()
             config, logging = write_files(
@@ -155,13 +151,14 @@ class EmbeddedZooKeeper:
             if (code := self._exit_code()) is not None:
                 if self._any_port and tries < _PORT_TRIES and self._port_was_taken():
                     tries += 1
+                    self.port = 0
                     self.launch()
                     continue
                 raise LaunchRefused(self._why_it_ended(code))
             if time.monotonic() > give_up:
                 self.stop()
                 raise LaunchRefused(
-                    f"ZooKeeper granted no session within {timeout_s:.0f} s; read {self.log} for what it waits for"
+                    f"ZooKeeper granted no session within {timeout_s:.0f} s; its log is {self.log}"
                 )
             time.sleep(_LOOK_AGAIN_S)
 
@@ -198,12 +195,10 @@ class EmbeddedZooKeeper:
         return ""
 
     def _take_port(self) -> None:
-        if self._any_port and (self.port == 0 or self._exit_code() is not None and self._port_was_taken()):
+        if self.port == 0:
             self.port = free_ports(1)[0]
-        elif not _is_free(self.port):
-            raise LaunchRefused(
-                f"port {self.port} on {LOOPBACK} is in use; stop the program that listens there, or choose another port"
-            )
+        else:
+            require_free(self.port)
 
     def _exit_code(self) -> int | None:
         return None if self._process is None else self._process.exit_code()
@@ -215,8 +210,9 @@ class EmbeddedZooKeeper:
         thrown = last_thrown(self.log, self._log_start)
         if any(sign in thrown for sign in _DAMAGE_SIGNS):
             return (
-                f"ZooKeeper cannot read its data in {self.data_dir} ({thrown}), so the files there are damaged; restore "
-                f"them from a copy, or start empty by moving them away: mv {self.data_dir} {self.data_dir}.damaged"
+                f"ZooKeeper cannot read its data in {self.data_dir} ({thrown}): the files there are damaged; "
+                "restore them from a copy, or start empty after moving them away: "
+                f"mv {self.data_dir} {self.data_dir}.damaged"
             )
         cause = thrown or _last_line(self.data_dir / PRINTED_NAME) or "it gave no reason"
         return f"ZooKeeper ended with exit code {code} while starting: {cause}; its log is {self.log}"
@@ -312,58 +308,6 @@ class Ensemble:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at this moment."""
-    held: list[socket.socket] = []
-    try:
-        for _ in range(count):
-            held.append(socket.create_server((LOOPBACK, 0)))
-        return [int(server.getsockname()[1]) for server in held]
-    finally:
-        for server in held:
-            server.close()
-
-
-def _is_free(port: int) -> bool:
-    try:
-        socket.create_server((LOOPBACK, port)).close()
-    except OSError as error:
-        if error.errno == errno.EACCES:
-            raise LaunchRefused(f"this user may not listen on port {port}; choose one above 1023") from error
-        return False
-    return True
-
-
-def _locked(data_dir: Path) -> int:
-    """Make the data directory if need be and lock it; the lock lasts as long as anyone holds the descriptor."""
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        lock = os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise LaunchRefused(
-            f"cannot keep ZooKeeper's data in {data_dir} ({error.strerror}); choose another data directory"
-        ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = os.pread(lock, 32, 0).decode("ascii", errors="replace").strip()
-        os.close(lock)
-        raise LaunchRefused(
-            f"the data directory {data_dir} is in use by the ZooKeeper that process {holder or '?'} started; "
-            "stop that one, or choose another data directory"
-        ) from error
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
-    free = shutil.disk_usage(data_dir).free
-    if free < LEAST_SPACE_BYTES:
-        os.close(lock)
-        raise LaunchRefused(
-            f"only {free // 2**20} MiB are free for ZooKeeper's data in {data_dir}, and it needs "
-            f"{LEAST_SPACE_BYTES // 2**20}; free some space, or choose another data directory"
-        )
-    return lock
 
 
 def _last_line(file: Path) -> str:

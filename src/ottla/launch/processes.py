@@ -31,7 +31,7 @@ class GuardedProcess:
         held: Sequence[int] = (),
         grace_s: float = GRACE_S,
     ) -> None:
-        """Start it. ``output`` gets what it prints; ``held`` are descriptors that it keeps open while it lives."""
+        """Start it. ``output`` gets what it prints; it keeps the descriptors ``held`` open while it lives."""
         self.output = output
         self._grace_s = grace_s
         status_read, status_write = os.pipe()
