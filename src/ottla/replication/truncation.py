@@ -1,0 +1,51 @@
+"""Where a follower cuts its log, once the leader has said where an epoch ended.
+
+The watermark is no such place: a follower's own high watermark lags behind the leader's, and
+cutting there loses committed records when it is elected next (KIP-101). Epochs tell exactly which
+records a deposed leader wrote alone.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ottla.model.ids import Offset
+from ottla.replication.events import EpochEndOffset
+
+UNDEFINED = -1
+
+
+class EpochLookup(Protocol):
+    """A log's memory of its leader epochs."""
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest known epoch up to this one, and where it ends; ``(-1, -1)``: unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Cut to this offset; unless settled, the leader must be asked again with a lower epoch."""
+
+    offset: Offset
+    is_settled: bool
+
+
+def plan_truncation(
+    leader: EpochEndOffset, own: EpochLookup, *, fetch_offset: int, end_offset: int
+) -> Truncation:
+    """How far back the own log can agree with a leader that ends ``leader.epoch`` there.
+
+    When the own log does not know that epoch, its next lower one is tried: cut to where that one
+    ended here, and let the next fetch carry it. Repeated until both know the same epoch, which
+    one step alone does not reach after two quick failovers (KIP-279).
+    """
+    if leader.end_offset == UNDEFINED:
+        return Truncation(Offset(min(fetch_offset, end_offset)), is_settled=True)
+    if leader.epoch == UNDEFINED:
+        return Truncation(Offset(min(leader.end_offset, end_offset)), is_settled=True)
+    own_epoch, own_end_offset = own.end_offset_for(leader.epoch, end_offset)
+    if own_end_offset == UNDEFINED:
+        return Truncation(Offset(min(leader.end_offset, end_offset)), is_settled=True)
+    if own_epoch != leader.epoch:
+        return Truncation(Offset(min(own_end_offset, end_offset)), is_settled=False)
+    return Truncation(Offset(min(own_end_offset, leader.end_offset, end_offset)), is_settled=True)
