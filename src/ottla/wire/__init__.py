@@ -1,0 +1,1 @@
+"""Bytes to messages and back: Kafka's whole protocol, without a socket in sight."""

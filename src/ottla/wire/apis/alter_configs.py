@@ -1,0 +1,38 @@
+"""AlterConfigs: all settings of a topic or broker are replaced."""
+
+from typing import ClassVar
+
+from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32
+from ottla.wire.keys import ApiKey
+
+
+class AlterableConfig(Struct):
+    name: str = ""
+    value: str | None = ""
+
+
+class AlterConfigsResource(Struct):
+    resource_type: i8 = 0
+    resource_name: str = ""
+    configs: list[AlterableConfig] = []
+
+
+class AlterConfigsRequest(Request):
+    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.ALTER_CONFIGS)
+
+    resources: list[AlterConfigsResource] = []
+    validate_only: bool = False
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: i16 = 0
+    error_message: str | None = ""
+    resource_type: i8 = 0
+    resource_name: str = ""
+
+
+class AlterConfigsResponse(Response):
+    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.ALTER_CONFIGS)
+
+    throttle_time_ms: i32 = 0
+    responses: list[AlterConfigsResourceResponse] = []

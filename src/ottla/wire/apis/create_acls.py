@@ -1,0 +1,34 @@
+"""CreateAcls: new access rules."""
+
+from typing import Annotated, ClassVar
+
+from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since
+from ottla.wire.keys import ApiKey
+
+
+class AclCreation(Struct):
+    resource_type: i8 = 0
+    resource_name: str = ""
+    resource_pattern_type: Annotated[i8, since(1), not_ignorable] = 3
+    principal: str = ""
+    host: str = ""
+    operation: i8 = 0
+    permission_type: i8 = 0
+
+
+class CreateAclsRequest(Request):
+    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_ACLS)
+
+    creations: list[AclCreation] = []
+
+
+class AclCreationResult(Struct):
+    error_code: i16 = 0
+    error_message: str | None = ""
+
+
+class CreateAclsResponse(Response):
+    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_ACLS)
+
+    throttle_time_ms: i32 = 0
+    results: list[AclCreationResult] = []

@@ -1,0 +1,22 @@
+"""EndTxn: a transaction commits or aborts."""
+
+from typing import ClassVar
+
+from ottla.wire.fields import Request, Response, Spec, i16, i32, i64
+from ottla.wire.keys import ApiKey
+
+
+class EndTxnRequest(Request):
+    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.END_TXN)
+
+    transactional_id: str = ""
+    producer_id: i64 = 0
+    producer_epoch: i16 = 0
+    committed: bool = False
+
+
+class EndTxnResponse(Response):
+    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.END_TXN)
+
+    throttle_time_ms: i32 = 0
+    error_code: i16 = 0

@@ -1,0 +1,39 @@
+"""IncrementalAlterConfigs: single settings are set, removed, appended to or subtracted from."""
+
+from typing import ClassVar
+
+from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32
+from ottla.wire.keys import ApiKey
+
+
+class AlterableConfig(Struct):
+    name: str = ""
+    config_operation: i8 = 0
+    value: str | None = ""
+
+
+class AlterConfigsResource(Struct):
+    resource_type: i8 = 0
+    resource_name: str = ""
+    configs: list[AlterableConfig] = []
+
+
+class IncrementalAlterConfigsRequest(Request):
+    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS)
+
+    resources: list[AlterConfigsResource] = []
+    validate_only: bool = False
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: i16 = 0
+    error_message: str | None = ""
+    resource_type: i8 = 0
+    resource_name: str = ""
+
+
+class IncrementalAlterConfigsResponse(Response):
+    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS)
+
+    throttle_time_ms: i32 = 0
+    responses: list[AlterConfigsResourceResponse] = []

@@ -1,0 +1,44 @@
+"""JoinGroup: a member enters a group's next generation."""
+
+from typing import Annotated, ClassVar
+
+from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, not_ignorable, nullable, since
+from ottla.wire.keys import ApiKey
+
+
+class JoinGroupRequestProtocol(Struct):
+    name: str = ""
+    metadata: bytes = b""
+
+
+class JoinGroupRequest(Request):
+    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.JOIN_GROUP)
+
+    group_id: str = ""
+    session_timeout_ms: i32 = 0
+    rebalance_timeout_ms: Annotated[i32, since(1)] = -1
+    member_id: str = ""
+    group_instance_id: Annotated[str | None, since(5), not_ignorable] = None
+    protocol_type: str = ""
+    protocols: list[JoinGroupRequestProtocol] = []
+    reason: Annotated[str | None, since(8)] = None
+
+
+class JoinGroupResponseMember(Struct):
+    member_id: str = ""
+    group_instance_id: Annotated[str | None, since(5)] = None
+    metadata: bytes = b""
+
+
+class JoinGroupResponse(Response):
+    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.JOIN_GROUP)
+
+    throttle_time_ms: Annotated[i32, since(2)] = 0
+    error_code: i16 = 0
+    generation_id: i32 = -1
+    protocol_type: Annotated[str | None, since(7)] = None
+    protocol_name: Annotated[str | None, nullable(7)] = ""
+    leader: str = ""
+    skip_assignment: Annotated[bool, since(9)] = False
+    member_id: str = ""
+    members: list[JoinGroupResponseMember] = []

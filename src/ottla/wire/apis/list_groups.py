@@ -1,0 +1,28 @@
+"""ListGroups: the groups that a broker coordinates."""
+
+from typing import Annotated, ClassVar
+
+from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, not_ignorable, since
+from ottla.wire.keys import ApiKey
+
+
+class ListGroupsRequest(Request):
+    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=3, api_key=ApiKey.LIST_GROUPS)
+
+    states_filter: Annotated[tuple[str, ...], since(4), not_ignorable] = ()
+    types_filter: Annotated[tuple[str, ...], since(5), not_ignorable] = ()
+
+
+class ListedGroup(Struct):
+    group_id: str = ""
+    protocol_type: str = ""
+    group_state: Annotated[str, since(4)] = ""
+    group_type: Annotated[str, since(5)] = ""
+
+
+class ListGroupsResponse(Response):
+    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=3, api_key=ApiKey.LIST_GROUPS)
+
+    throttle_time_ms: Annotated[i32, since(1)] = 0
+    error_code: i16 = 0
+    groups: list[ListedGroup] = []

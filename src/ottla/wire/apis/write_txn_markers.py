@@ -1,0 +1,46 @@
+"""WriteTxnMarkers: the transaction coordinator has the outcome written into the logs."""
+
+from typing import ClassVar
+
+from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64
+from ottla.wire.keys import ApiKey
+
+
+class WritableTxnMarkerTopic(Struct):
+    name: str = ""
+    partition_indexes: tuple[i32, ...] = ()
+
+
+class WritableTxnMarker(Struct):
+    producer_id: i64 = 0
+    producer_epoch: i16 = 0
+    transaction_result: bool = False
+    topics: list[WritableTxnMarkerTopic] = []
+    coordinator_epoch: i32 = 0
+
+
+class WriteTxnMarkersRequest(Request):
+    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.WRITE_TXN_MARKERS)
+
+    markers: list[WritableTxnMarker] = []
+
+
+class WritableTxnMarkerPartitionResult(Struct):
+    partition_index: i32 = 0
+    error_code: i16 = 0
+
+
+class WritableTxnMarkerTopicResult(Struct):
+    name: str = ""
+    partitions: list[WritableTxnMarkerPartitionResult] = []
+
+
+class WritableTxnMarkerResult(Struct):
+    producer_id: i64 = 0
+    topics: list[WritableTxnMarkerTopicResult] = []
+
+
+class WriteTxnMarkersResponse(Response):
+    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.WRITE_TXN_MARKERS)
+
+    markers: list[WritableTxnMarkerResult] = []

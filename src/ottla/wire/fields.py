@@ -1,0 +1,149 @@
+"""The language of the message tables: one class per struct, one line per field.
+
+A field's Python type says how it is written, ``Annotated`` says when::
+
+    class MetadataResponsePartition(Struct):
+        error_code: i16 = 0
+        leader_epoch: Annotated[i32, since(7)] = -1
+        isr_nodes: tuple[i32, ...] = ()
+
+``str``, ``bytes``, ``bool`` and ``float`` (64 bits) stand for themselves, ``tuple[x, ...]`` is an array
+of numbers or strings, ``list[X]`` an array of structs, ``X`` one struct. A type that may be ``None`` is
+nullable in all versions of its field, unless ``nullable(first)`` says since when. A field that a version
+lacks keeps its default when that version is read.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+import msgspec
+
+from ottla.wire.keys import ApiKey
+from ottla.wire.primitives import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A type of fixed width, by its letter in ``struct``'s language."""
+
+    letter: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBytes:
+    """Record batches: bytes with a four-byte (or compact) length, never copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A field is there from one version to another, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """A field may be null from one version to another, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A tagged field: written in the tag block of its struct, and only when it is not the default."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotIgnorable:
+    """A request must not be sent in a version that would drop this field's value silently."""
+
+
+EVER = 0x7FFF
+
+i8: TypeAlias = Annotated[int, Fixed("b", 1)]
+i16: TypeAlias = Annotated[int, Fixed("h", 2)]
+i32: TypeAlias = Annotated[int, Fixed("i", 4)]
+i64: TypeAlias = Annotated[int, Fixed("q", 8)]
+u16: TypeAlias = Annotated[int, Fixed("H", 2)]
+uuid: TypeAlias = Annotated[bytes, Fixed("16s", 16)]
+RecordBatches: TypeAlias = Annotated[Buffer | None, RecordBytes()]
+
+not_ignorable = NotIgnorable()
+
+
+def since(first: int) -> Versions:
+    """The field came with this version."""
+    return Versions(first, EVER)
+
+
+def until(last: int) -> Versions:
+    """The field went after this version."""
+    return Versions(0, last)
+
+
+def between(first: int, last: int) -> Versions:
+    """The field came with one version and went after another."""
+    return Versions(first, last)
+
+
+def nullable(first: int, last: int = EVER) -> Nullable:
+    """The field may be null since this version, though it is older."""
+    return Nullable(first, last)
+
+
+def tag(number: int) -> Tag:
+    """The field travels in the tag block, under this number."""
+    return Tag(number)
+
+
+Encoder: TypeAlias = Callable[[Any], list[Buffer]]
+Decoder: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
+
+
+@dataclass(eq=False, slots=True)
+class Spec:
+    """What holds for a whole message: its API, its versions, and the codecs compiled so far."""
+
+    versions: tuple[int, int]
+    flexible: int | None
+    """The first flexible version: compact lengths and tag blocks; ``None`` if there is none."""
+
+    api_key: ApiKey | None = None
+    encoders: list[Encoder | None] = field(init=False, repr=False)
+    decoders: list[Decoder | None] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.encoders = [None] * (self.versions[1] + 1)
+        self.decoders = [None] * (self.versions[1] + 1)
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether a version uses compact lengths and tag blocks (and the newer header)."""
+        return self.flexible is not None and version >= self.flexible
+
+
+class Struct(msgspec.Struct, gc=False):
+    """A struct of the protocol, the same class in all versions. It never stands in a reference cycle."""
+
+
+class FrozenStruct(msgspec.Struct, gc=False, frozen=True):
+    """A struct that stands alone in another one; it does not change, so that one default serves all."""
+
+
+class Message(Struct):
+    """A struct that is read and written on its own."""
+
+    spec: ClassVar[Spec]
+
+
+class Request(Message):
+    """What a client, or another broker, asks."""
+
+
+class Response(Message):
+    """What is answered."""
