@@ -3,6 +3,7 @@
 A field is named after its Kafka setting with ``_`` for ``.``, so that one search finds both.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ottla.config.group import GroupConfig
@@ -157,3 +158,5 @@ class BrokerConfig:
     shutdown: ShutdownConfig = field(default_factory=ShutdownConfig)
     groups: GroupConfig = field(default_factory=GroupConfig)
     transactions: TransactionsConfig = field(default_factory=TransactionsConfig)
+    originals: Mapping[str, str] = field(default_factory=dict)
+    """The file's own words, for DescribeConfigs and for laying dynamic settings over them."""

@@ -1,0 +1,106 @@
+"""The tables, read: every broker setting and every topic setting by name."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from ottla.config.setting import Check, ConfigType, Scope, Setting, Standing, Value, at_least, between, one_of
+from ottla.config.tables import (
+    cluster,
+    coordinators,
+    log,
+    network,
+    promises,
+    replication,
+    topic,
+    without_effect,
+)
+
+_NO_EFFECT_DOC = "Accepted so that Kafka's files can be used as they are; it has no effect in Ottla."
+_PROMISE_DOC = "Ottla does not do what this asks for: only the default is accepted."
+_RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)")
+
+DYNAMIC_ONLY_TABLE = """
+leader.replication.throttled.rate long 9223372036854775807 >=0 per-broker
+    How many bytes a second this broker sends to throttled followers.
+follower.replication.throttled.rate long 9223372036854775807 >=0 per-broker
+    How many bytes a second this broker fetches for throttled replicas.
+"""
+
+
+@cache
+def broker_settings() -> dict[str, Setting]:
+    """Everything that may stand in ``server.properties``, sorted by name."""
+    settings: dict[str, Setting] = {}
+    for part in (network, cluster, replication, log, coordinators):
+        settings.update((setting.name, setting) for setting, _ in _read(part.TABLE, Standing.OBEYED))
+    settings.update((setting.name, setting) for setting, _ in _read(promises.TABLE, Standing.PROMISE))
+    settings.update(
+        (setting.name, setting) for setting, _ in _read(without_effect.TABLE, Standing.WITHOUT_EFFECT)
+    )
+    return dict(sorted(settings.items()))
+
+
+@cache
+def dynamic_only_settings() -> dict[str, Setting]:
+    """What a broker can be told through ZooKeeper alone: the rates of the replication throttle."""
+    return {setting.name: setting for setting, _ in _read(DYNAMIC_ONLY_TABLE, Standing.OBEYED)}
+
+
+@cache
+def topic_settings() -> dict[str, Setting]:
+    """Everything that a topic may set for itself, sorted by name."""
+    return {setting.name: setting for setting, _ in _read(topic.TABLE, Standing.OBEYED)}
+
+
+@cache
+def topic_synonyms() -> dict[str, tuple[str, ...]]:
+    """For a topic's setting the broker settings behind it; the first that is set counts."""
+    return {setting.name: synonyms for setting, synonyms in _read(topic.TABLE, Standing.OBEYED)}
+
+
+def _read(table: str, standing: Standing) -> Iterator[tuple[Setting, tuple[str, ...]]]:
+    lines = [line for line in table.split("\n") if line.strip()]
+    for number, line in enumerate(lines):
+        if line.startswith(" "):
+            continue
+        below = lines[number + 1] if number + 1 < len(lines) else ""
+        doc = below.strip() if below.startswith(" ") else ""
+        yield _read_line(line, doc, standing)
+
+
+def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[str, ...]]:
+    name, kind, default, *rest = line.split()
+    config_type = ConfigType[kind.upper()]
+    check: Check | None = None
+    scope = Scope.READ_ONLY
+    synonyms: tuple[str, ...] = ()
+    for word in rest:
+        if word.startswith("<"):
+            synonyms = tuple(word[1:].split(","))
+        elif word in ("per-broker", "cluster-wide"):
+            scope = Scope(word)
+        else:
+            check = _check_of(word)
+    if standing is not Standing.OBEYED:
+        doc = _PROMISE_DOC if standing is Standing.PROMISE else _NO_EFFECT_DOC
+    setting = Setting(name, config_type, None, doc, check, scope, standing)
+    value = _default_of(setting, default)
+    return Setting(name, config_type, value, doc, check, scope, standing), synonyms
+
+
+def _check_of(word: str) -> Check:
+    if word.startswith(">="):
+        return at_least(float(word[2:]) if "." in word else int(word[2:]))
+    if word.startswith("{"):
+        return one_of(*word[1:-1].split(","))
+    limits = _RANGE.fullmatch(word)
+    assert limits is not None, f"{word!r} is no limit"
+    low, high = (float(limit) if "." in limit else int(limit) for limit in limits.groups())
+    return between(low, high)
+
+
+def _default_of(setting: Setting, text: str) -> Value:
+    if text == "null":
+        return None
+    return setting.parse("" if text == '""' else text)

@@ -1,0 +1,36 @@
+"""Listeners, connections and their limits."""
+
+TABLE = """
+listeners string PLAINTEXT://:9092 per-broker
+    Where to listen: NAME://host:port, separated by commas; an empty host means every address.
+advertised.listeners string null per-broker
+    What other brokers and clients are told to connect to; the listeners themselves when it is not set.
+listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT per-broker
+    Which security protocol each listener name speaks: NAME:PROTOCOL, separated by commas.
+inter.broker.listener.name string null
+    The listener through which brokers speak with each other.
+security.inter.broker.protocol string PLAINTEXT {PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL}
+    The protocol between brokers when no inter-broker listener is named.
+control.plane.listener.name string null
+    A listener for the controller's requests alone.
+max.connections int 2147483647 >=0 cluster-wide
+    How many connections the broker accepts at one time.
+max.connections.per.ip int 2147483647 >=0 cluster-wide
+    How many connections one address may have at one time.
+max.connections.per.ip.overrides string "" cluster-wide
+    Other limits for single addresses: host:count, separated by commas.
+connections.max.idle.ms long 600000
+    A connection without traffic for this long is closed.
+socket.listen.backlog.size int 50 >=1
+    How many connections may wait to be accepted.
+socket.receive.buffer.bytes int 102400
+    The size of a socket's receive buffer; -1 leaves it to the operating system.
+socket.send.buffer.bytes int 102400
+    The size of a socket's send buffer; -1 leaves it to the operating system.
+socket.request.max.bytes int 104857600 >=1
+    The largest request that is read; a larger one closes the connection.
+request.timeout.ms int 30000
+    How long a request to another broker waits for its answer.
+max.request.partition.size.limit int 2000 >=1
+    How many partitions one request for a listing may ask for.
+"""  # noqa: E501

@@ -1,0 +1,110 @@
+"""A topic's settings: its own overrides over the broker's defaults, checked by Kafka's rules."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from ottla.config.definitions import topic_settings, topic_synonyms
+from ottla.config.log import NEVER_MS, LogConfig
+from ottla.config.setting import BadValue, Value
+
+_THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+def check_topic_overrides(overrides: Mapping[str, str | None]) -> list[str]:
+    """What is wrong with a topic's overrides, in words; empty when they are sound."""
+    problems: list[str] = []
+    for name, text in overrides.items():
+        try:
+            parse_topic_override(name, text)
+        except BadValue as bad:
+            problems.append(str(bad))
+    return problems
+
+
+def parse_topic_override(name: str, text: str | None) -> Value:
+    """One override's value; ``BadValue`` says what is wrong with it."""
+    setting = topic_settings().get(name)
+    if setting is None:
+        raise BadValue(f"Unknown topic config name: {name}")
+    if text is None:
+        raise BadValue(f"Null value not supported for topic configs: {name}")
+    try:
+        value = setting.parse(text)
+    except BadValue as bad:
+        raise BadValue(f"Invalid value {text} for configuration {name}: {bad}") from None
+    if name in _THROTTLED and not _names_replicas(value):
+        raise BadValue(f"Invalid value {text} for configuration {name}: must be * or partition:broker,…")
+    if name == "remote.storage.enable" and value:
+        raise BadValue(
+            "Invalid value true for configuration remote.storage.enable: Ottla has no tiered storage"
+        )
+    return value
+
+
+def _names_replicas(value: Any) -> bool:
+    if value in ((), ("*",), ("none",)):
+        return True
+    pairs = [member.split(":") for member in value]
+    return all(len(pair) == 2 and all(part.isdigit() for part in pair) for pair in pairs)
+
+
+def log_defaults(broker: Mapping[str, Value]) -> LogConfig:
+    """Every topic's defaults, from the broker's settings (those set and the tables' own)."""
+    values: dict[str, Value] = {}
+    for name, setting in topic_settings().items():
+        synonyms = topic_synonyms()[name]
+        values[name] = broker_default(name, broker) if synonyms else setting.default
+    return _log_config(values)
+
+
+def broker_default(topic_setting: str, broker: Mapping[str, Value]) -> Value:
+    """What the broker's settings make of a topic's setting: the finest unit that is set counts."""
+    for synonym in topic_synonyms()[topic_setting]:
+        value = broker.get(synonym)
+        if value is not None:
+            return _in_milliseconds(synonym, value)
+    return topic_settings()[topic_setting].default
+
+
+def _in_milliseconds(name: str, value: Value) -> Value:
+    if isinstance(value, int) and name.endswith(".hours"):
+        return value * 3_600_000 if value >= 0 else -1
+    if isinstance(value, int) and name.endswith(".minutes"):
+        return value * 60_000 if value >= 0 else -1
+    if isinstance(value, int) and name == "log.retention.ms" and value < 0:
+        return -1
+    return value
+
+
+def with_overrides(defaults: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """A topic's settings. Overrides that do not parse (written by others) leave the default standing."""
+    values: dict[str, Value] = {}
+    for name, text in overrides.items():
+        try:
+            values[name] = parse_topic_override(name, text)
+        except BadValue:
+            continue
+    return _log_config(values, defaults)
+
+
+def _log_config(values: Mapping[str, Value], defaults: LogConfig | None = None) -> LogConfig:
+    before = {field.name: getattr(defaults, field.name) for field in fields(LogConfig)} if defaults else {}
+    for field in fields(LogConfig):
+        name = field.name.replace("_", ".")
+        if name in values:
+            before[field.name] = values[name]
+    if "cleanup.policy" in values:
+        before["cleanup_policy"] = frozenset(values["cleanup.policy"] or ())  # type: ignore[arg-type]
+    _apply_old_difference(values, before)
+    return LogConfig(**before)
+
+
+def _apply_old_difference(values: Mapping[str, Value], fields_by_name: dict[str, Any]) -> None:
+    """The replaced setting counts where its two successors were left alone."""
+    difference = values.get("message.timestamp.difference.max.ms", NEVER_MS)
+    if difference == NEVER_MS:
+        return
+    for side in ("before", "after"):
+        if values.get(f"message.timestamp.{side}.max.ms", NEVER_MS) == NEVER_MS:
+            fields_by_name[f"message_timestamp_{side}_max_ms"] = difference
