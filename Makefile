@@ -1,0 +1,36 @@
+# Thin targets: each says in one line what it is for; the work is in tools/ and tests/.
+PYTHON ?=
+RUN_PYTHON := $(or $(PYTHON),python3)
+VENV := .venv/bin
+PYTEST := $(VENV)/python -m pytest
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: setup run test unit check interop bench docs help
+
+setup: ## make .venv with everything; does nothing when nothing is to do
+	@PYTHON="$(PYTHON)" $(RUN_PYTHON) tools/setup.py
+
+run: setup ## start what there is on this machine: ZooKeeper on 127.0.0.1:2181
+	@exec $(VENV)/ottla zookeeper
+
+test: setup ## everything that must hold, in its short form (ARGS="..." goes to pytest)
+	@$(PYTEST) tests $(ARGS)
+
+unit: setup ## the fast loop: unit tests, scenarios, architecture
+	@$(PYTEST) $(wildcard tests/unit tests/scenarios tests/architecture) $(ARGS)
+
+check: setup ## before every commit: lint, format, types, layers, architecture, unit tests
+	@$(VENV)/python tools/check.py
+
+interop: setup ## the long comparisons with Apache Kafka and with other clients
+	@$(PYTEST) --long $(wildcard tests/interop tests/integration) $(ARGS)
+
+bench: setup ## benchmarks, Ottla and its peers side by side in one run (NAME=part of a name for some)
+	@$(VENV)/python tools/bench.py $(NAME)
+
+docs: setup ## write the generated pages under docs/reference
+	@$(VENV)/python tools/docs.py
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,94 @@
+"""What all tests share: a real ZooKeeper, the long form, and an honest account of what was left out."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+    from support.zookeeper_chroots import Chroot, Chroots
+
+IN_CI = os.environ.get("CI") == "true"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run tests marked long, and long counts")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: runs with --long alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    put_off = [item for item in items if item.get_closest_marker("long")]
+    if put_off:
+        config.hook.pytest_deselected(items=put_off)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With CI=true a test that was left out is a failure: a missing peer must not go unnoticed."""
+    if IN_CI and session.exitstatus == pytest.ExitCode.OK and _left_out(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for reason, count in sorted(_left_out(config).items()):
+        terminalreporter.write_line(f"left out: {count} test{'s' if count > 1 else ''}: {reason}")
+    if IN_CI and _left_out(config):
+        terminalreporter.write_line("CI=true: what was left out counts as failed", red=True)
+
+
+def _left_out(config: pytest.Config) -> Counter[str]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return Counter()
+    reasons = []
+    for report in reporter.stats.get("skipped", []):
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons.append(text.removeprefix("Skipped: "))
+    return Counter(reasons)
+
+
+@pytest.fixture(scope="session")
+def long_form(request: pytest.FixtureRequest) -> bool:
+    """Whether the long form was asked for (``--long``): more seeds, more rounds, larger counts."""
+    return bool(request.config.getoption("--long"))
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    """One real ZooKeeper for the whole session. Do not stop it: start one of your own for that."""
+    from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+
+    with EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper"), sync=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _chroots(zookeeper_server: EmbeddedZooKeeper) -> Iterator[Chroots]:
+    from support.zookeeper_chroots import Chroots
+
+    with Chroots(zookeeper_server) as chroots:
+        yield chroots
+
+
+@pytest.fixture
+def zookeeper(_chroots: Chroots) -> Chroot:
+    """An empty chroot of this test's own: ``.connect`` is ``host:port/chroot``, ``.address`` the first half."""
+    return _chroots.make()
+
+
+@pytest.fixture
+def repository() -> Path:
+    """The root of the clone."""
+    return Path(__file__).resolve().parent.parent

@@ -1,0 +1,248 @@
+"""``make setup``: makes ``.venv`` with all that Ottla, its tests and its embedded ZooKeeper need.
+
+Needs nothing but the standard library, and is written so that a Python too old for Ottla can still read it
+and say what to do. All that can be known beforehand is checked before the first download.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "ottla-setup.json"
+BUILD_LOCK = ROOT / "requirements-build.lock"
+LOCK = ROOT / "requirements.lock"
+INPUTS = (BUILD_LOCK, LOCK, ROOT / "pyproject.toml", Path(__file__).resolve())
+
+OLDEST = (3, 11)
+NEWEST = (3, 13)
+
+# Measured in a fresh clone: the environment itself; and pyspark's archive, its unpacked tree and the wheel
+# that is built out of it, all of which pip keeps in the temporary directory at the same time.
+VENV_BYTES = 1_600 * 2**20
+TEMP_BYTES = 1_900 * 2**20
+
+
+class SetupRefused(Exception):
+    """Something on this machine stands in the way; one sentence with cause and remedy."""
+
+
+def main() -> int:
+    """Bring ``.venv`` up to date, or say in one sentence why that cannot be."""
+    try:
+        with Path(__file__).open() as own_file:
+            fcntl.flock(own_file, fcntl.LOCK_EX)
+            set_up()
+    except SetupRefused as refused:
+        print(f"make setup: {refused}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nmake setup: interrupted; run it again to go on", file=sys.stderr)
+        return 130
+    return 0
+
+
+def set_up() -> None:
+    """Check, then make the environment, install what is locked and the clone itself."""
+    if is_current():
+        print("set-up: .venv is up to date")
+        return
+    python, version = choose_python()
+    check_venv_module(python, version)
+    check_space()
+    tell_about_platform()
+    started = time.monotonic()
+    if not has_venv(version):
+        step(1, f"making .venv with Python {dotted(version)} ({python})")
+        run([python, "-m", "venv", "--clear", str(VENV)], "cannot make .venv")
+    else:
+        step(1, f"keeping .venv with Python {dotted(version)}")
+    step(2, "installing pip and the build tools")
+    pip_install(["--requirement", str(BUILD_LOCK)])
+    step(3, "installing what Ottla and its tests use (pyspark alone is 457 MB: a few minutes the first time)")
+    pip_install(["--no-build-isolation", "--requirement", str(LOCK)])
+    step(4, "installing this clone as the command .venv/bin/ottla")
+    pip_install(["--no-build-isolation", "--no-deps", "--editable", str(ROOT)])
+    java = report_java()
+    STAMP.write_text(json.dumps({"fingerprint": fingerprint(), "java": java}, indent=1) + "\n")
+    print(f"set-up: done in {time.monotonic() - started:.0f} s; next: make run, make test, make help")
+
+
+def is_current() -> bool:
+    """Whether the last set-up ended well and nothing it depended on has changed since."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return False
+    usable = (VENV / "bin" / "python").exists() and (VENV / "bin" / "ottla").exists()
+    return usable and stamp.get("fingerprint") == fingerprint()
+
+
+def fingerprint() -> str:
+    """Changes with the locks, the project file, this script, the clone's place and an explicit PYTHON."""
+    digest = hashlib.sha256(str(ROOT).encode())
+    digest.update(os.environ.get("PYTHON", "").encode())
+    for file in INPUTS:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def choose_python() -> tuple[str, tuple[int, int]]:
+    """The interpreter for ``.venv``: the one named by PYTHON, this one, or a tested one on PATH."""
+    named = os.environ.get("PYTHON", "")
+    if named:
+        version = version_of(named)
+        if version is None:
+            raise SetupRefused(f"PYTHON={named} does not start; name a Python {range_text()} or leave it out")
+        if not OLDEST <= version <= NEWEST:
+            raise SetupRefused(
+                f"PYTHON={named} is {dotted(version)}, but Ottla is tested with {range_text()}; {how()}"
+            )
+        return named, version
+    own = (sys.version_info[0], sys.version_info[1])
+    if OLDEST <= own <= NEWEST and not in_virtual_environment():
+        return sys.executable, own
+    for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
+        found = shutil.which(f"python3.{minor}")
+        if found and version_of(found) == (3, minor):
+            return found, (3, minor)
+    if OLDEST <= own <= NEWEST:
+        return sys.executable, own
+    relation = "older" if own < OLDEST else "newer"
+    raise SetupRefused(
+        f"python3 is {dotted(own)}, {relation} than what Ottla is tested with ({range_text()}); {how()}"
+    )
+
+
+def version_of(python: str) -> tuple[int, int] | None:
+    """Major and minor version of an interpreter; None where it does not start."""
+    try:
+        answer = subprocess.run(
+            [python, "-c", "import sys; print(*sys.version_info[:2])"], stdout=subprocess.PIPE, check=False
+        )
+    except OSError:
+        return None
+    numbers = answer.stdout.split()
+    return (int(numbers[0]), int(numbers[1])) if answer.returncode == 0 and len(numbers) == 2 else None
+
+
+def check_venv_module(python: str, version: tuple[int, int]) -> None:
+    """Debian and its children ship Python without the part that puts pip into a new environment."""
+    probe = subprocess.run([python, "-c", "import venv, ensurepip"], stderr=subprocess.DEVNULL, check=False)
+    if probe.returncode != 0:
+        raise SetupRefused(
+            f"{python} cannot make virtual environments (no ensurepip); "
+            f"on Debian and Ubuntu run: apt-get install python{dotted(version)}-venv"
+        )
+
+
+def check_space() -> None:
+    """Room for the environment and for the temporary files of its making, before anything is fetched."""
+    temp = Path(tempfile.gettempdir())
+    same_disk = os.stat(temp).st_dev == os.stat(ROOT).st_dev
+    require_space(ROOT, VENV_BYTES + (TEMP_BYTES if same_disk else 0), "free some, or clone to a larger disk")
+    if not same_disk:
+        remedy = "name a roomier directory: TMPDIR=/path/to/it make setup"
+        require_space(temp, TEMP_BYTES, remedy)
+    if not os.access(str(ROOT), os.W_OK):
+        raise SetupRefused(f"cannot write to {ROOT}; clone to a directory that is yours")
+
+
+def require_space(directory: Path, needed: int, remedy: str) -> None:
+    """Refuse when a file system has less free than is needed; what .venv already holds counts as free."""
+    free = shutil.disk_usage(str(directory)).free
+    if directory == ROOT and STAMP.exists():
+        return
+    if free < needed:
+        raise SetupRefused(
+            f"{directory} has {free / 2**30:.1f} GiB free and set-up needs {needed / 2**30:.1f}; {remedy}"
+        )
+
+
+def tell_about_platform() -> None:
+    """Say so where nobody has tried it."""
+    if sys.platform != "linux":
+        print(f"set-up: {platform.system()} is untested; Linux with glibc is what Ottla is tested on")
+    elif platform.libc_ver()[0] != "glibc":
+        print("set-up: this Linux has another C library than glibc, which is untested")
+
+
+def has_venv(version: tuple[int, int]) -> bool:
+    """Whether ``.venv`` works and has the wanted Python."""
+    python = VENV / "bin" / "python"
+    return python.exists() and version_of(str(python)) == version
+
+
+def pip_install(arguments: list[str]) -> None:
+    """Run pip inside ``.venv``; pip shows its own progress."""
+    command = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
+    if not sys.stdout.isatty():
+        command.append("--quiet")
+    run(
+        [*command, *arguments],
+        "pip could not install the packages (its message is above); check the network or the proxy, "
+        "then run make setup again: it goes on where it stopped",
+    )
+
+
+def report_java() -> str:
+    """Name the Java that ZooKeeper and Spark will run on."""
+    code = (
+        "from ottla.launch.java import find_java\n"
+        "java = find_java()\n"
+        "print(f'Java {java.version} from {java.found_in} ({java.executable})')"
+    )
+    answer = subprocess.run([str(VENV / "bin" / "python"), "-c", code], stdout=subprocess.PIPE, check=False)
+    if answer.returncode != 0:
+        raise SetupRefused(
+            "no usable Java after the set-up; install Java 17 or newer and run make setup again"
+        )
+    text = answer.stdout.decode().strip()
+    print(f"set-up: ZooKeeper and Spark will run on {text}")
+    return text
+
+
+def run(command: list[str], failure: str) -> None:
+    """Run a command in the foreground; refuse with the sentence when it fails."""
+    if subprocess.run(command, cwd=str(ROOT), check=False).returncode != 0:
+        raise SetupRefused(failure)
+
+
+def step(number: int, text: str) -> None:
+    """One line of progress."""
+    print(f"set-up [{number}/4]: {text}", flush=True)
+
+
+def in_virtual_environment() -> bool:
+    """Whether this script itself runs inside some virtual environment."""
+    return sys.prefix != getattr(sys, "base_prefix", sys.prefix)
+
+
+def range_text() -> str:
+    """The tested versions, in words."""
+    return f"{dotted(OLDEST)} to {dotted(NEWEST)}"
+
+
+def dotted(version: tuple[int, int]) -> str:
+    """``3.11`` for ``(3, 11)``."""
+    return f"{version[0]}.{version[1]}"
+
+
+def how() -> str:
+    """What to do about an unfit Python."""
+    return f"install Python {dotted(NEWEST)} and run: make setup PYTHON=python{dotted(NEWEST)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
