@@ -1,0 +1,411 @@
+"""The ZooKeeper session at asyncio's edge: one connection, one timer, results in the server's order."""
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar, cast, overload
+
+from ottla.zookeeper.connect_string import Host, parse_connect_string
+from ottla.zookeeper.ops import (
+    AclFound,
+    AclSet,
+    AuthFailed,
+    Check,
+    Checked,
+    Children,
+    Create,
+    Created,
+    Data,
+    DataSet,
+    Delete,
+    Deleted,
+    Exists,
+    Failed,
+    Found,
+    GetAcl,
+    GetChildren,
+    GetData,
+    Lost,
+    Multi,
+    MultiDone,
+    MultiFailed,
+    MultiRead,
+    Op,
+    Result,
+    SessionEvent,
+    SetAcl,
+    SetData,
+    Sync,
+    Synced,
+    WatchEvent,
+    ZkCode,
+)
+from ottla.zookeeper.paths import parents
+from ottla.zookeeper.session import (
+    CloseConnection,
+    Completed,
+    OpenConnection,
+    Session,
+    SessionConfig,
+    State,
+)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Notification: TypeAlias = WatchEvent | SessionEvent
+Listener: TypeAlias = Callable[[Notification], None]
+Then: TypeAlias = Callable[[Result], None]
+
+
+class ZooKeeperUnavailable(Exception):
+    """No session could be had; the text says why and what to do about it."""
+
+
+class ZooKeeperClient:
+    """One client of an ensemble. All methods belong to the loop's thread.
+
+    The listener and the ``then`` of ``submit_then`` are called in the order in which the server sent
+    events and results. Whoever awaits a future of ``submit`` goes on one turn of the loop later.
+    """
+
+    def __init__(
+        self,
+        connect_string: str,
+        *,
+        session_timeout_ms: int = 18_000,
+        auth: Sequence[tuple[str, bytes]] = (),
+        tls: ssl.SSLContext | None = None,
+        listener: Listener | None = None,
+        renew_after_expiry: bool = True,
+        seed: random.Random | None = None,
+    ) -> None:
+        self.ensemble = parse_connect_string(connect_string)
+        config = SessionConfig(
+            ensemble=self.ensemble,
+            session_timeout_ms=session_timeout_ms,
+            auth=tuple(auth),
+            renew_after_expiry=renew_after_expiry,
+        )
+        self._session = Session(config, seed or random.Random())
+        self._listener = listener
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._connection: _Connection | None = None
+        self._attempt: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_pumping = False
+        self._waiters: list[asyncio.Future[Notification]] = []
+
+    @classmethod
+    async def connect(
+        cls, connect_string: str, *, limit_ms: int | None = None, **options: Any
+    ) -> "ZooKeeperClient":
+        """A client with a session, or ``ZooKeeperUnavailable`` after the limit (the session time-out)."""
+        try:
+            client = cls(connect_string, **options)
+        except ValueError as problem:
+            raise ZooKeeperUnavailable(str(problem)) from None
+        client.start()
+        try:
+            await client.wait_until_connected(limit_ms)
+        except BaseException:
+            await client.close(limit_ms=0)
+            raise
+        return client
+
+    # ---- the session ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to connect; ``SessionConnected`` tells when there is a session."""
+        self._session.start(self._now_ms())
+        self._pump()
+
+    async def wait_until_connected(self, limit_ms: int | None = None) -> None:
+        """Return once the session is in use; ``ZooKeeperUnavailable`` says what hindered it."""
+        limit = self._session.config.session_timeout_ms if limit_ms is None else limit_ms
+        try:
+            async with asyncio.timeout(limit / 1000):
+                while not self.is_connected:
+                    event = await self._next_notification()
+                    if isinstance(event, AuthFailed):
+                        raise ZooKeeperUnavailable(
+                            f"ZooKeeper at {self.ensemble}: {event.reason}; check the user and the password."
+                        )
+        except TimeoutError:
+            raise ZooKeeperUnavailable(self._why_unavailable(limit)) from None
+
+    def _next_notification(self) -> "asyncio.Future[Notification]":
+        waiter: asyncio.Future[Notification] = self._loop.create_future()
+        self._waiters.append(waiter)
+        return waiter
+
+    def _why_unavailable(self, limit_ms: int) -> str:
+        failures = self._session.ring.failures
+        reasons = "; ".join(f"{host}: {reason}" for host, reason in failures.items()) or "no answer"
+        return (
+            f"ZooKeeper at {self.ensemble} gave no session in {limit_ms / 1000:g} s ({reasons}); "
+            "check that it runs and that zookeeper.connect names it."
+        )
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether requests go to a server at once; otherwise they wait for one."""
+        return self._session.state is State.CONNECTED
+
+    @property
+    def session_id(self) -> int:
+        """The owner of our ephemeral nodes; 0 while there is no session."""
+        return self._session.session_id
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """What the servers granted."""
+        return self._session.timeout_ms
+
+    @property
+    def certain_until_ms(self) -> int:
+        """The time of the loop's clock until which the servers surely keep the session."""
+        return self._session.certain_until_ms
+
+    def add_auth(self, scheme: str, credential: bytes) -> None:
+        """Log in: ``("digest", b"user:password")``."""
+        self._session.add_auth(scheme, credential)
+        self._pump()
+
+    async def close(self, limit_ms: int = 2_000) -> None:
+        """End the session, so that its ephemeral nodes vanish now and not at its time-out."""
+        self._session.close(self._now_ms(), limit_ms)
+        self._session.tick(self._now_ms())
+        self._pump()
+        while self._session.state is not State.CLOSED:
+            await self._next_notification()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abandon()
+        if self._attempt is not None:
+            self._attempt.cancel()
+            await asyncio.gather(self._attempt, return_exceptions=True)
+
+    # ---- operations -------------------------------------------------------------------------------
+
+    @overload
+    def submit(self, op: Create) -> asyncio.Future[Created | Failed | Lost]: ...
+    @overload
+    def submit(self, op: Delete) -> asyncio.Future[Deleted | Failed | Lost]: ...
+    @overload
+    def submit(self, op: SetData) -> asyncio.Future[DataSet | Failed | Lost]: ...
+    @overload
+    def submit(self, op: Check) -> asyncio.Future[Checked | Failed | Lost]: ...
+    @overload
+    def submit(self, op: GetData) -> asyncio.Future[Data | Failed | Lost]: ...
+    @overload
+    def submit(self, op: Exists) -> asyncio.Future[Found | Failed | Lost]: ...
+    @overload
+    def submit(self, op: GetChildren) -> asyncio.Future[Children | Failed | Lost]: ...
+    @overload
+    def submit(self, op: GetAcl) -> asyncio.Future[AclFound | Failed | Lost]: ...
+    @overload
+    def submit(self, op: SetAcl) -> asyncio.Future[AclSet | Failed | Lost]: ...
+    @overload
+    def submit(self, op: Sync) -> asyncio.Future[Synced | Failed | Lost]: ...
+    @overload
+    def submit(self, op: Multi) -> asyncio.Future[MultiDone | MultiFailed | Failed | Lost]: ...
+    @overload
+    def submit(self, op: MultiRead) -> asyncio.Future[MultiDone | Failed | Lost]: ...
+    @overload
+    def submit(self, op: Op) -> asyncio.Future[Any]: ...
+
+    def submit(self, op: Op) -> asyncio.Future[Any]:
+        """Ask; the future never raises for what ZooKeeper says, every outcome is a value."""
+        future: asyncio.Future[Result] = self._loop.create_future()
+        self._session.submit(op, future)
+        self._pump()
+        return future
+
+    def submit_then(self, op: Op, then: Then) -> None:
+        """Ask; ``then`` gets the result, in order with the watch events."""
+        self._session.submit(op, then)
+        self._pump()
+
+    async def chroot_exists(self) -> bool:
+        """Whether the node below which everything of ours lives is there."""
+        return not isinstance(await self.submit(Exists("/")), Failed)
+
+    async def create_chroot(self) -> None:
+        """Make that node and what is above it; nothing happens where it is already."""
+        chroot = self.ensemble.chroot
+        for path in [*parents(chroot), chroot] if chroot else []:
+            future: asyncio.Future[Result] = self._loop.create_future()
+            self._session.submit(Create(path), future, is_absolute=True)
+            self._pump()
+            result = await future
+            if isinstance(result, Failed) and result.code is not ZkCode.NODE_EXISTS:
+                raise ZooKeeperUnavailable(
+                    f"ZooKeeper refused to make the chroot {path}: {result.code.name}."
+                )
+
+    # ---- driving the machine ----------------------------------------------------------------------
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def _pump(self) -> None:
+        """Carry out what the machine wants; a listener may submit more meanwhile."""
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        try:
+            while True:
+                self._flush()
+                events = self._session.events()
+                if not events:
+                    break
+                for event in events:
+                    self._perform(event)
+        finally:
+            self._is_pumping = False
+        self._set_timer()
+
+    def _flush(self) -> None:
+        connection = self._connection
+        if connection is not None and connection.may_write:
+            data = self._session.bytes_to_send(self._now_ms())
+            if data:
+                connection.write(data)
+
+    def _perform(self, event: object) -> None:
+        match event:
+            case Completed(token=token, result=result):
+                if isinstance(token, asyncio.Future):
+                    if not token.done():
+                        token.set_result(result)
+                else:
+                    cast(Then, token)(result)
+            case OpenConnection(host=host):
+                self._attempt = self._loop.create_task(self._connect_to(host))
+            case CloseConnection():
+                self._drop_connection()
+            case _:
+                self._notify(cast(Notification, event))
+
+    def _notify(self, event: Notification) -> None:
+        if not isinstance(event, WatchEvent):
+            log.info("zookeeper session=%x event=%s", self._session.session_id, event)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(event)
+        if self._listener is not None:
+            self._listener(event)
+
+    def _drop_connection(self) -> None:
+        if self._attempt is not None:
+            self._attempt.cancel()
+            self._attempt = None
+        if self._connection is not None:
+            self._connection.abandon()
+            self._connection = None
+
+    async def _connect_to(self, host: Host) -> None:
+        attempt = asyncio.current_task()
+        connection = _Connection(self)
+        server_name = host.name if self._tls is not None else None
+        try:
+            await self._loop.create_connection(
+                lambda: connection, host.name, host.port, ssl=self._tls, server_hostname=server_name
+            )
+        except (OSError, ssl.SSLError) as problem:
+            if self._attempt is attempt:
+                self._attempt = None
+                self.on_connection_lost(connection, _why(problem))
+            return
+        if self._attempt is not attempt:
+            connection.abandon()
+            return
+        self._attempt = None
+        self._connection = connection
+        self._session.connection_made(self._now_ms())
+        self._pump()
+
+    def on_bytes(self, data: bytes) -> None:
+        """The connection received this."""
+        self._session.receive_bytes(data, self._now_ms())
+        self._pump()
+
+    def on_connection_lost(self, connection: "_Connection", reason: str) -> None:
+        """The connection broke, or could not be made."""
+        if self._connection is connection:
+            self._connection = None
+        self._session.connection_lost(reason, self._now_ms())
+        self._pump()
+
+    def on_may_write_again(self) -> None:
+        """The connection has room again."""
+        self._pump()
+
+    def _set_timer(self) -> None:
+        next_ms = self._session.next_tick_ms()
+        if self._timer is not None:
+            if next_ms is not None and self._timer.when() <= next_ms / 1000:
+                return  # it comes early enough, and sets itself anew
+            self._timer.cancel()
+            self._timer = None
+        if next_ms is not None:
+            self._timer = self._loop.call_at(next_ms / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._session.tick(self._now_ms())
+        self._pump()
+
+
+def _why(problem: OSError) -> str:
+    if isinstance(problem, ConnectionRefusedError) or "Connect call failed" in str(problem):
+        return "connection refused"
+    return (problem.strerror or str(problem)).lower()
+
+
+class _Connection(asyncio.Protocol):
+    """One connection of the client; once abandoned it reports nothing more."""
+
+    def __init__(self, client: ZooKeeperClient) -> None:
+        self._client: ZooKeeperClient | None = client
+        self._transport: asyncio.Transport | None = None
+        self.may_write = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self._client is None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._client is not None:
+            self._client.on_bytes(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._client is not None:
+            client, self._client = self._client, None
+            client.on_connection_lost(self, "the server closed the connection" if exc is None else str(exc))
+
+    def pause_writing(self) -> None:
+        self.may_write = False
+
+    def resume_writing(self) -> None:
+        self.may_write = True
+        if self._client is not None:
+            self._client.on_may_write_again()
+
+    def write(self, data: bytes) -> None:
+        """Send this."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def abandon(self) -> None:
+        """Close without a word to the client."""
+        self._client = None
+        if self._transport is not None:
+            self._transport.abort()

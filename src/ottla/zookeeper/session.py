@@ -1,0 +1,439 @@
+"""A ZooKeeper session as a machine: bytes and ticks go in, bytes and events come out.
+
+Life of a session::
+
+    IDLE -> CONNECTING -> HANDSHAKE -> CONNECTED -> (connection lost) -> WAITING -> CONNECTING ...
+                                          |
+                                          +-> CLOSED, AUTH_FAILED, or a new session after an expiry
+
+What it promises:
+
+- Every submitted operation ends in exactly one ``Completed``. A read is asked again after a lost
+  connection; a write that was on the wire ends as ``Lost(maybe_applied=True)``.
+- Results and watch events come in the order in which the server sent them, so that nobody sees new data
+  before the event that announces it.
+- No watch is lost while the session lives: all are armed again, relative to the last transaction whose
+  events had surely all been received.
+- Only the server ends a session. Until it tells, ``certain_until_ms`` says how long the session is known
+  to live.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from ottla.zookeeper.connect_string import Ensemble, Host
+from ottla.zookeeper.frames import REPLY_BYTES_MAX, FrameReader, Oversize
+from ottla.zookeeper.hosts import HostRing, Random
+from ottla.zookeeper.jute import MalformedReply
+from ottla.zookeeper.ops import (
+    AuthFailed,
+    Failed,
+    Lost,
+    Op,
+    Result,
+    SessionClosed,
+    SessionConnected,
+    SessionEvent,
+    SessionExpired,
+    SessionSuspended,
+    WatchEvent,
+    ZkCode,
+)
+from ottla.zookeeper.protocol import (
+    XID_AUTH,
+    XID_NOTIFICATION,
+    XID_PING,
+    BadArguments,
+    OpCode,
+    encode_op,
+    frame_auth,
+    frame_connect,
+    frame_ping,
+    read_connect_reply,
+    read_header,
+    read_result,
+    read_watch_event,
+)
+from ottla.zookeeper.requests import Request, RequestQueue, request_for
+from ottla.zookeeper.watches import Watches
+
+REQUEST_BYTES_MAX: Final = 1_048_575
+"""The server's default ``jute.maxbuffer``: it hangs up on anything longer."""
+CONNECT_MS_MIN: Final = 250
+STABLE_MS: Final = 1_000
+"""A connection that held so long counts as a success when it breaks."""
+NO_PASSWORD: Final = bytes(16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """What a session needs to know."""
+
+    ensemble: Ensemble
+    session_timeout_ms: int = 18_000
+    auth: tuple[tuple[str, bytes], ...] = ()
+    renew_after_expiry: bool = True
+    """Begin the next session at once; otherwise ``start`` does it."""
+    reply_bytes_max: int = REPLY_BYTES_MAX
+    request_bytes_max: int = REQUEST_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class OpenConnection:
+    """Connect to this server, and report ``connection_made`` or ``connection_lost``."""
+
+    host: Host
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConnection:
+    """Drop the present connection or attempt, and report nothing more of it."""
+
+    reason: str
+
+
+@dataclass(slots=True)
+class Completed:
+    """The outcome of the operation that was submitted with this token."""
+
+    token: object
+    result: Result
+
+
+Event: TypeAlias = OpenConnection | CloseConnection | Completed | WatchEvent | SessionEvent
+
+
+class State(Enum):
+    """Where a session is."""
+
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    HANDSHAKE = "handshake"
+    CONNECTED = "connected"
+    WAITING = "waiting"
+    AUTH_FAILED = "auth failed"
+    CLOSED = "closed"
+
+
+class Session:
+    """One client's sessions at one ensemble, one after the other."""
+
+    def __init__(self, config: SessionConfig, random: Random) -> None:
+        self.config = config
+        self.state = State.IDLE
+        self.session_id = 0
+        self.timeout_ms = config.session_timeout_ms
+        self.last_zxid = 0
+        self.certain_until_ms = 0
+        """Until then the servers surely keep the session, even if they hear nothing more from us."""
+        self.watches = Watches()
+        self.ring = HostRing(config.ensemble.hosts, random)
+        self._chroot = config.ensemble.chroot
+        self._auth = list(config.auth)
+        self._password = NO_PASSWORD
+        self._queue = RequestQueue()
+        self._reader = FrameReader(config.reply_bytes_max)
+        self._host = config.ensemble.hosts[0]
+        self._out: list[bytes] = []
+        self._events: list[Event] = []
+        self._watch_chunks_pending = 0
+        self._deadline_ms = 0
+        self._close_deadline_ms: int | None = None
+        self._connected_ms = 0
+        self._last_heard_ms = 0
+        self._last_sent_ms = 0
+        self._ping_sent_ms = 0
+        self._last_contact_ms = 0
+        self._refused_by: set[Host] = set()
+        self._behind: set[Host] = set()
+        self._is_probe = False
+
+    # ---- what the owner asks ----------------------------------------------------------------------
+
+    def start(self, now_ms: int) -> None:
+        """Begin a session, also after an expiry or a failed login."""
+        if self.state in (State.IDLE, State.AUTH_FAILED):
+            self._open(now_ms)
+
+    def submit(self, op: Op, token: object, *, is_absolute: bool = False) -> None:
+        """Ask; a ``Completed`` with this token will answer. An absolute path ignores the chroot."""
+        if self.state in (State.AUTH_FAILED, State.CLOSED) or self._close_deadline_ms is not None:
+            self._events.append(Completed(token, Lost(False)))
+            return
+        chroot = "" if is_absolute else self._chroot
+        try:
+            body = encode_op(op, chroot.encode())
+        except BadArguments:
+            self._events.append(Completed(token, Failed(ZkCode.BAD_ARGUMENTS)))
+            return
+        if len(body) + 8 > self.config.request_bytes_max:
+            self._events.append(Completed(token, Failed(ZkCode.MARSHALLING_ERROR)))
+            return
+        self._queue.waiting.append(request_for(op, body, token, chroot))
+
+    def add_auth(self, scheme: str, credential: bytes) -> None:
+        """Log in, on this connection and on every later one."""
+        self._auth.append((scheme, credential))
+        if self.state is State.CONNECTED:
+            self._out.append(frame_auth(scheme, credential))
+
+    def close(self, now_ms: int, limit_ms: int = 2_000) -> None:
+        """End the session after what was submitted before; give up on the servers after the limit."""
+        if self.state is State.CLOSED or self._close_deadline_ms is not None:
+            return
+        self._close_deadline_ms = now_ms + limit_ms
+        if self.session_id == 0:
+            self._finish("closed before there was a session")
+        elif self.state is State.CONNECTED:
+            self._queue.waiting.append(Request(None, OpCode.CLOSE, b""))
+
+    # ---- what the connection reports --------------------------------------------------------------
+
+    def connection_made(self, now_ms: int) -> None:
+        """The server accepted the connection: shake hands."""
+        if self.state is not State.CONNECTING:
+            return
+        self.state = State.HANDSHAKE
+        self._reader = FrameReader(self.config.reply_bytes_max)
+        self._last_sent_ms = now_ms
+        zxid = 0 if self._is_probe else self.last_zxid
+        timeout_ms = self.config.session_timeout_ms
+        self._out = [frame_connect(zxid, timeout_ms, self.session_id, self._password)]
+
+    def connection_lost(self, reason: str, now_ms: int) -> None:
+        """The connection broke, or the attempt at one failed."""
+        if self.state is State.HANDSHAKE:
+            self._refused_by.add(self._host)
+        if self.state in (State.CONNECTING, State.HANDSHAKE, State.CONNECTED):
+            self._lose_connection(reason, now_ms)
+
+    def receive_bytes(self, data: bytes, now_ms: int) -> None:
+        """The server sent this. Bytes that make no sense end the connection, not the session."""
+        if self.state not in (State.HANDSHAKE, State.CONNECTED):
+            return
+        self._last_heard_ms = now_ms
+        reader = self._reader
+        reader.feed(data)
+        try:
+            while self.state in (State.HANDSHAKE, State.CONNECTED) and reader is self._reader:
+                frame = reader.next_frame()
+                if frame is None:
+                    return
+                if self.state is State.HANDSHAKE:
+                    self._on_handshake(frame, now_ms)
+                elif isinstance(frame, Oversize):
+                    self._on_oversize(frame)
+                else:
+                    self._on_reply(frame, now_ms)
+        except MalformedReply as problem:
+            self._hang_up(f"it does not speak ZooKeeper's protocol: {problem}", now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """Time has passed: ping, or give up what took too long."""
+        if self.state is State.CLOSED:
+            return
+        if self._close_deadline_ms is not None and now_ms >= self._close_deadline_ms:
+            self._finish("the servers did not answer in time")
+        elif self.state is State.WAITING and now_ms >= self._deadline_ms:
+            self._open(now_ms)
+        elif self.state in (State.CONNECTING, State.HANDSHAKE) and now_ms >= self._deadline_ms:
+            self._hang_up("it did not answer in time", now_ms)
+        elif self.state is State.CONNECTED:
+            if now_ms - self._last_heard_ms >= self.timeout_ms * 2 // 3:
+                self._hang_up(f"nothing was heard for {now_ms - self._last_heard_ms} ms", now_ms)
+            elif now_ms - self._last_sent_ms >= self.timeout_ms // 3:
+                self._out.append(frame_ping())
+                self._ping_sent_ms = now_ms
+
+    def next_tick_ms(self) -> int | None:
+        """When ``tick`` must be called at the latest."""
+        times = [] if self._close_deadline_ms is None else [self._close_deadline_ms]
+        if self.state is State.CONNECTED:
+            times.append(self._last_heard_ms + self.timeout_ms * 2 // 3)
+            times.append(self._last_sent_ms + self.timeout_ms // 3)
+        elif self.state in (State.CONNECTING, State.HANDSHAKE, State.WAITING):
+            times.append(self._deadline_ms)
+        return min(times) if times and self.state is not State.CLOSED else None
+
+    # ---- what comes out ---------------------------------------------------------------------------
+
+    def bytes_to_send(self, now_ms: int) -> bytes:
+        """What is to go to the server now; it counts as sent."""
+        frames, self._out = self._out, []
+        if self.state is State.CONNECTED:
+            frames += self._queue.take(now_ms)
+        if not frames:
+            return b""
+        self._last_sent_ms = now_ms
+        return b"".join(frames)
+
+    def events(self) -> list[Event]:
+        """What happened since the last call, in order."""
+        events, self._events = self._events, []
+        return events
+
+    # ---- connecting -------------------------------------------------------------------------------
+
+    def _open(self, now_ms: int) -> None:
+        self.state = State.CONNECTING
+        self._host = self.ring.next_host()
+        self._deadline_ms = now_ms + max(self.timeout_ms // len(self.ring), CONNECT_MS_MIN)
+        self._is_probe = not self._is_probe and self._history_may_be_gone(now_ms)
+        self._events.append(OpenConnection(self._host))
+
+    def _history_may_be_gone(self, now_ms: int) -> bool:
+        """Servers refuse, without a word, a client that saw a later transaction than they know.
+
+        If this goes on for longer than the session may last, their data may have been wiped or restored.
+        Every second attempt then claims to have seen nothing, to hear whether the session is known.
+        """
+        is_silent = now_ms - self._last_contact_ms > self.timeout_ms
+        return self.session_id != 0 and is_silent and self._host in self._refused_by
+
+    def _on_handshake(self, frame: bytes | Oversize, now_ms: int) -> None:
+        if isinstance(frame, Oversize):
+            raise MalformedReply(f"its first frame has {frame.size} bytes")
+        timeout_ms, session_id, password, is_read_only = read_connect_reply(frame)
+        if session_id == 0 or timeout_ms <= 0:
+            if self.session_id == 0:
+                raise MalformedReply("it gives no session")
+            self._expire("the servers do not know the session any more", now_ms)
+        elif is_read_only:
+            self._hang_up("it is read-only, as it has no quorum", now_ms)
+        elif self._is_probe:
+            self._probe_answered(now_ms)
+        else:
+            self._connected(session_id, password, timeout_ms, now_ms)
+
+    def _probe_answered(self, now_ms: int) -> None:
+        self._behind.add(self._host)
+        if self._behind >= self._refused_by:
+            self._expire("all servers are behind what the session has seen", now_ms)
+        else:
+            self._hang_up("it is behind what the session has seen", now_ms)
+
+    def _connected(self, session_id: int, password: bytes, timeout_ms: int, now_ms: int) -> None:
+        is_new = self.session_id == 0
+        self.state = State.CONNECTED
+        self.session_id, self._password, self.timeout_ms = session_id, password, timeout_ms
+        self._connected_ms = self._last_contact_ms = now_ms
+        self.certain_until_ms = self._last_sent_ms + timeout_ms
+        self._refused_by.clear()
+        self._behind.clear()
+        self._out += [frame_auth(scheme, credential) for scheme, credential in self._auth]
+        bodies = list(self.watches.set_watches_bodies(self.last_zxid, self._chroot))
+        self._watch_chunks_pending = len(bodies)
+        self._queue.waiting.extendleft(Request(None, OpCode.SET_WATCHES, body) for body in reversed(bodies))
+        if self._close_deadline_ms is not None:
+            self._queue.waiting.append(Request(None, OpCode.CLOSE, b""))
+        self._events.append(SessionConnected(session_id, is_new, timeout_ms))
+
+    # ---- replies ----------------------------------------------------------------------------------
+
+    def _on_reply(self, frame: bytes, now_ms: int) -> None:
+        xid, zxid, code = read_header(frame)
+        self._last_contact_ms = now_ms
+        if xid == XID_NOTIFICATION:
+            self._on_notification(frame)
+        elif xid == XID_PING:
+            self.certain_until_ms = max(self.certain_until_ms, self._ping_sent_ms + self.timeout_ms)
+        elif xid == XID_AUTH:
+            if code != 0:
+                self._refuse_login(f"the servers refuse the login ({ZkCode(code).name})", now_ms)
+        elif code == ZkCode.SESSION_CLOSED_REQUIRE_SASL_AUTH:
+            self._refuse_login("the servers demand a login", now_ms)
+        else:
+            self._on_answer(self._queue.answered(xid), zxid, code, frame)
+
+    def _on_notification(self, frame: bytes) -> None:
+        # The zxid of a notification is not taken over: one transaction may fire several watches, and if
+        # the connection broke between two of them, the second would not be asked for again.
+        event = read_watch_event(frame, self._chroot)
+        if event is not None:
+            self.watches.fired(event)
+            self._events.append(event)
+
+    def _on_answer(self, request: Request, zxid: int, code: int, frame: bytes) -> None:
+        self.certain_until_ms = max(self.certain_until_ms, request.sent_ms + self.timeout_ms)
+        if request.op is None:
+            if request.code == OpCode.CLOSE:
+                self._finish("closed")
+            else:
+                self._watch_chunks_pending -= 1
+        else:
+            result = read_result(request.op, code, frame, request.chroot)
+            if getattr(request.op, "watch", False):
+                self.watches.answered(request.op, result)
+            self._events.append(Completed(request.token, result))
+        # Until all watches are armed again, what happened before this connection is not yet all told.
+        if zxid > self.last_zxid and self._watch_chunks_pending == 0:
+            self.last_zxid = zxid
+
+    def _on_oversize(self, frame: Oversize) -> None:
+        """The answer is longer than we take: its asker hears so, the rest of it is skipped."""
+        xid, _, _ = read_header(frame.header)
+        request = self._queue.answered(xid)
+        if request.op is None:
+            raise MalformedReply(f"a frame of {frame.size} bytes answers nothing")
+        self._events.append(Completed(request.token, Failed(ZkCode.MARSHALLING_ERROR)))
+
+    # ---- ends -------------------------------------------------------------------------------------
+
+    def _hang_up(self, reason: str, now_ms: int) -> None:
+        self._events.append(CloseConnection(reason))
+        self._lose_connection(reason, now_ms)
+
+    def _lose_connection(self, reason: str, now_ms: int) -> None:
+        was_connected = self.state is State.CONNECTED
+        self._out.clear()
+        self.state = State.WAITING
+        if was_connected:
+            if now_ms - self._connected_ms >= STABLE_MS:
+                self.ring.succeeded()
+            self._events.append(SessionSuspended(f"{self._host}: {reason}"))
+            was_closing = any(request.code == OpCode.CLOSE for request in self._queue.in_flight)
+            self._complete_lost(self._queue.connection_lost())
+            if was_closing:
+                self._finish("the connection broke while the session was closed")
+                return
+        self._deadline_ms = now_ms + self.ring.failed(self._host, reason)
+        if self._deadline_ms == now_ms:
+            self._open(now_ms)
+
+    def _expire(self, reason: str, now_ms: int) -> None:
+        self._events.append(CloseConnection(reason))
+        self._events.append(SessionExpired(self.session_id, reason))
+        self._forget_session()
+        if self._close_deadline_ms is not None:
+            self._finish(reason)
+        elif self.config.renew_after_expiry:
+            self._open(now_ms)
+        else:
+            self.state = State.IDLE
+
+    def _refuse_login(self, reason: str, now_ms: int) -> None:
+        self._events.append(CloseConnection(reason))
+        self.state = State.AUTH_FAILED
+        self._events.append(AuthFailed(reason))
+        self._forget_session()
+
+    def _finish(self, reason: str) -> None:
+        if self.state in (State.CONNECTING, State.HANDSHAKE, State.CONNECTED):
+            self._events.append(CloseConnection(reason))
+        self.state = State.CLOSED
+        self._forget_session()
+        self._events.append(SessionClosed())
+
+    def _forget_session(self) -> None:
+        self._out.clear()
+        self.watches.clear()
+        self.session_id, self._password, self.last_zxid = 0, NO_PASSWORD, 0
+        self.certain_until_ms = 0
+        self.timeout_ms = self.config.session_timeout_ms
+        self._refused_by.clear()
+        self._behind.clear()
+        self._complete_lost(self._queue.session_over())
+
+    def _complete_lost(self, lost: list[tuple[Request, Lost]]) -> None:
+        self._events += [Completed(request.token, result) for request, result in lost]
