@@ -16,7 +16,7 @@ def check_leader_epoch(requested: int, own: int) -> int:
 
     A reader that names no epoch (-1) is not checked.
     """
-    if requested == own or requested == UNDEFINED:
+    if requested in (own, UNDEFINED):
         return _NONE
     return _FENCED if requested < own else _UNKNOWN
 

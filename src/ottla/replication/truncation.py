@@ -17,7 +17,7 @@ UNDEFINED = -1
 class EpochLookup(Protocol):
     """A log's memory of its leader epochs."""
 
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+    def end_offset_for(self, epoch: int, log_end_offset: int, /) -> tuple[int, int]:
         """The largest known epoch up to this one, and where it ends; ``(-1, -1)``: unknown."""
         ...
 
