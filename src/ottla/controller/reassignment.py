@@ -1,0 +1,260 @@
+"""Moving partitions to other brokers (KIP-455): add new replicas, wait until they are in sync, drop the old.
+
+The topic's znode holds the union of old and new while it lasts, so that any later controller can finish or
+cancel it. A partition is done when all its target replicas are in the ISR; then one write moves the leader if
+it must and shrinks the ISR to the target. (Kafka writes the two one after the other.)
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.controller import deletion
+from ottla.controller.context import ControllerContext, Partition
+from ottla.controller.effects import (
+    GRANTED,
+    Answer,
+    KeepReassignments,
+    ReassignmentsTaken,
+    ReassignmentsUnderWay,
+    Refusal,
+    Refuse,
+)
+from ottla.controller.election import Elected, Rule, elect_for_reassigned_partition
+from ottla.controller.events import ReassignmentRequested, ReassignmentsListed, ReassignmentsWritten
+from ottla.controller.replica_states import ReplicaState
+from ottla.controller.state_changes import Proposal, change_states, next_state
+from ottla.controller.turns import Turn, write_topics
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
+
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...] | None]
+
+
+def on_requested(context: ControllerContext, event: ReassignmentRequested) -> Turn[None]:
+    """AlterPartitionReassignments: take what is sound, say what is not."""
+    results = yield from _submit(context, event.targets, event.cause)
+    context.outbox.append(Answer(event.token, ReassignmentsTaken(results)))
+
+
+def on_listed(context: ControllerContext, event: ReassignmentsListed) -> None:
+    """ListPartitionReassignments: what is under way."""
+    keys = context.partitions if event.partitions is None else event.partitions
+    assignments = {
+        key: partition.assignment
+        for key in keys
+        if (partition := context.partitions.get(key)) is not None and partition.assignment.is_being_reassigned
+    }
+    context.outbox.append(Answer(event.token, ReassignmentsUnderWay(assignments)))
+
+
+def on_written(context: ControllerContext, event: ReassignmentsWritten) -> Turn[None]:
+    """The old tool wrote ``/admin/reassign_partitions``."""
+    yield from take_legacy(context, event.targets, event.cause)
+
+
+def take_legacy(
+    context: ControllerContext, targets: Mapping[TopicPartition, tuple[BrokerId, ...]], cause: str
+) -> Turn[None]:
+    """Take what the old znode holds; what cannot be done leaves it, the rest stays until it is done."""
+    fresh = {
+        key: replicas
+        for key, replicas in targets.items()
+        if context.legacy_reassignments.get(key) != replicas
+    }
+    context.legacy_reassignments = dict(targets)
+    results = yield from _submit(context, fresh, cause)
+    for key, result in results.items():
+        partition = context.partitions.get(key)
+        if result.error is not ErrorCode.NONE:
+            context.outbox.append(Refuse(f"reassignment of {key}", result.why or result.error.name))
+        if partition is None or not partition.assignment.is_being_reassigned:
+            context.legacy_reassignments.pop(key, None)
+    if len(context.legacy_reassignments) < len(targets) or not targets:
+        context.outbox.append(KeepReassignments(dict(context.legacy_reassignments), cause))
+
+
+def resume(
+    context: ControllerContext, cause: str, partitions: Iterable[Partition] | None = None
+) -> Turn[None]:
+    """Go on with what is under way: finish what is in sync; tell new replicas of the rest again."""
+    moving = [
+        p
+        for p in (context.partitions.values() if partitions is None else partitions)
+        if p.assignment.is_being_reassigned
+    ]
+    yield from complete(context, moving, cause)
+
+
+def _submit(context: ControllerContext, targets: Targets, cause: str) -> Turn[dict[TopicPartition, Refusal]]:
+    results: dict[TopicPartition, Refusal] = {}
+    planned: dict[TopicPartition, ReplicaAssignment] = {}
+    for key, target in targets.items():
+        plan = _plan(context, key, target)
+        if isinstance(plan, Refusal):
+            results[key] = plan
+        else:
+            results[key] = GRANTED
+            if plan != context.partitions[key].assignment:
+                planned[key] = plan
+    missing = yield from _write_assignments(context, planned, cause)
+    for key in [key for key in planned if key.topic in missing]:
+        results[key] = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic was removed meanwhile.")
+        del planned[key]
+    yield from _begin(context, planned, cause)
+    return results
+
+
+def _plan(
+    context: ControllerContext, key: TopicPartition, target: tuple[BrokerId, ...] | None
+) -> ReplicaAssignment | Refusal:
+    partition = context.partitions.get(key)
+    if partition is None or partition.topic.is_queued_for_deletion:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    assignment = partition.assignment
+    if target is None:
+        if not assignment.is_being_reassigned:
+            return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
+        target = assignment.origin
+    elif (unsound := _why_unsound(context, assignment, target)) is not None:
+        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, unsound)
+    plan = reassign(assignment, target)
+    if partition.state is not None and not set(plan.replicas) & set(partition.state.isr):
+        return Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "No replica that would remain is in sync: records would be lost.",
+        )
+    return plan
+
+
+def _why_unsound(
+    context: ControllerContext, assignment: ReplicaAssignment, target: tuple[BrokerId, ...]
+) -> str | None:
+    if not target:
+        return "Empty replica list specified in partition reassignment."
+    if len(set(target)) < len(target):
+        return f"Duplicate replica ids in partition reassignment replica list: {list(target)}"
+    if any(broker < 0 for broker in target):
+        return f"Invalid broker id in replica list: {list(target)}"
+    added = [broker for broker in target if broker not in assignment.origin]
+    offline = [broker for broker in added if broker not in context.live]
+    return f"Replica assignment has brokers that are not alive: {offline}" if offline else None
+
+
+def reassign(assignment: ReplicaAssignment, target: tuple[BrokerId, ...]) -> ReplicaAssignment:
+    """The assignment while moving to ``target``: the target first, then the old replicas that shall go."""
+    origin = assignment.origin
+    replicas = target + tuple(broker for broker in origin if broker not in target)
+    return ReplicaAssignment(
+        replicas,
+        adding=tuple(broker for broker in replicas if broker not in origin),
+        removing=tuple(broker for broker in replicas if broker not in target),
+    )
+
+
+def _write_assignments(
+    context: ControllerContext, planned: Mapping[TopicPartition, ReplicaAssignment], cause: str
+) -> Turn[frozenset[str]]:
+    if not planned:
+        return frozenset()
+    topics = {}
+    for name in dict.fromkeys(key.topic for key in planned):
+        topic = context.topics[name]
+        changed = {key.partition: assignment for key, assignment in planned.items() if key.topic == name}
+        topics[name] = (topic.id, topic.assignments | changed)
+    missing = yield from write_topics(topics, cause)
+    return missing
+
+
+def _begin(
+    context: ControllerContext, planned: Mapping[TopicPartition, ReplicaAssignment], cause: str
+) -> Turn[None]:
+    """The plan stands in ZooKeeper: raise the leader epoch, so that every replica takes the new list."""
+    unneeded: dict[TopicPartition, list[BrokerId]] = {}
+    begun = []
+    for key, plan in planned.items():
+        partition = context.partitions[key]
+        unneeded[key] = [b for b in partition.assignment.replicas if b not in plan.replicas]
+        partition.reassign(plan)
+        begun.append(partition)
+    waiting = [p for p in begun if not (p.assignment.is_being_reassigned and _is_in_sync(p))]
+    yield from change_states(context, waiting, lambda p: _bump(context, p), cause)
+    for partition in begun:
+        for broker in unneeded[partition.key]:
+            context.requests.stop_replica(partition, broker, delete=True)
+    context.requests.update_metadata(begun)
+    context.requests.flush(cause)
+    yield from complete(context, begun, cause)
+
+
+def _bump(context: ControllerContext, partition: Partition) -> Proposal | None:
+    """Same leader, next epoch; replicas that are not needed any more leave the ISR, and lead no more."""
+    state = partition.state
+    if state is None:
+        return None
+    replicas = partition.assignment.replicas
+    isr = tuple(member for member in state.isr if member in replicas)
+    leader = state.leader
+    rule = Rule.NO_OP
+    if leader not in replicas and state.has_leader:
+        election = elect_for_reassigned_partition(partition.assignment, state, context.online(partition))
+        if not isinstance(election, Elected):
+            return None
+        leader, rule = election.leader, election.rule
+    new_state = next_state(context, state, leader, isr)
+    return Proposal(new_state, replicas, rule, new=partition.assignment.adding, why="reassignment begins")
+
+
+def _is_in_sync(partition: Partition) -> bool:
+    """All target replicas are in the ISR."""
+    return partition.state is not None and set(partition.assignment.target) <= set(partition.state.isr)
+
+
+def complete(context: ControllerContext, partitions: Iterable[Partition], cause: str) -> Turn[None]:
+    """Finish those whose target replicas are all in sync; the others wait."""
+    ready = [p for p in partitions if p.assignment.is_being_reassigned and _is_in_sync(p)]
+    if not ready:
+        return
+    finished = yield from change_states(context, ready, lambda p: _hand_over(context, p), cause)
+    planned = {p.key: ReplicaAssignment(p.assignment.target) for p in finished}
+    missing = yield from _write_assignments(context, planned, cause)
+    for partition in finished:
+        removed = partition.assignment.removing
+        partition.reassign(planned[partition.key])
+        _take_online(context, partition)
+        for broker in removed:
+            context.requests.stop_replica(partition, broker, delete=True)
+        if partition.key.topic not in missing:
+            deletion.reconsider(context, partition.key.topic)
+    context.requests.flush(cause)
+    _drop_legacy(context, finished, cause)
+    yield from deletion.resume(context, cause)
+
+
+def _take_online(context: ControllerContext, partition: Partition) -> None:
+    for broker in partition.replicas_in(ReplicaState.NEW):
+        if context.is_online(partition, broker):
+            partition.replica_becomes(broker, ReplicaState.ONLINE)
+
+
+def _hand_over(context: ControllerContext, partition: Partition) -> Proposal | None:
+    """The target replicas take over: the leader moves if it must, the ISR loses those who go."""
+    state = partition.state
+    if state is None or not _is_in_sync(partition):
+        return None
+    target = partition.assignment.target
+    election = elect_for_reassigned_partition(partition.assignment, state, context.online(partition))
+    if not isinstance(election, Elected):
+        return None
+    stays = state.leader in target and context.is_online(partition, state.leader)
+    leader = state.leader if stays else election.leader
+    isr = tuple(member for member in state.isr if member in target)
+    handed: LeaderAndIsr = next_state(context, state, leader, isr)
+    return Proposal(handed, target, election.rule, why="all replicas of the new assignment are in sync")
+
+
+def _drop_legacy(context: ControllerContext, finished: list[Partition], cause: str) -> None:
+    done = [p.key for p in finished if p.key in context.legacy_reassignments]
+    for key in done:
+        del context.legacy_reassignments[key]
+    if done:
+        context.outbox.append(KeepReassignments(dict(context.legacy_reassignments), cause))
