@@ -4,9 +4,11 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
+from ottla.zookeeper.batches import BATCH_REPLY_BYTES_MAX, halves, plan_reads
 from ottla.zookeeper.connect_string import Host, parse_connect_string
 from ottla.zookeeper.ops import (
     AclFound,
@@ -33,6 +35,8 @@ from ottla.zookeeper.ops import (
     MultiFailed,
     MultiRead,
     Op,
+    ReadOp,
+    ReadResult,
     Result,
     SessionEvent,
     SetAcl,
@@ -58,6 +62,8 @@ T = TypeVar("T")
 Notification: TypeAlias = WatchEvent | SessionEvent
 Listener: TypeAlias = Callable[[Notification], None]
 Then: TypeAlias = Callable[[Result], None]
+READS_IN_FLIGHT_MAX = 8
+"""How many answers of ``read_many`` may wait in the server's memory."""
 
 
 class ZooKeeperUnavailable(Exception):
@@ -230,9 +236,31 @@ class ZooKeeperClient:
         self._session.submit(op, then)
         self._pump()
 
+    async def read_many(self, ops: Iterable[ReadOp], *, data_bytes: int = 200) -> list[ReadResult | Lost]:
+        """Each read's result, in order; as few requests as possible, a bounded number of them at a time."""
+        results: list[ReadResult | Lost] = []
+        in_flight: deque[tuple[MultiRead, asyncio.Future[MultiDone | Failed | Lost]]] = deque()
+        requests = deque(plan_reads(ops, data_bytes=data_bytes))
+        while requests or in_flight:
+            while requests and len(in_flight) < READS_IN_FLIGHT_MAX:
+                request = requests.popleft()
+                in_flight.append((request, self.submit(request)))
+            request, future = in_flight.popleft()
+            outcome = await future
+            if isinstance(outcome, MultiDone):
+                results += cast(tuple[ReadResult, ...], outcome.results)
+            elif outcome == Failed(ZkCode.MARSHALLING_ERROR) and len(request.ops) > 1:
+                for half in halves(request):
+                    results += await self.read_many(
+                        half.ops, data_bytes=BATCH_REPLY_BYTES_MAX // len(half.ops)
+                    )
+            else:
+                results += [outcome] * len(request.ops)
+        return results
+
     async def chroot_exists(self) -> bool:
         """Whether the node below which everything of ours lives is there."""
-        return not isinstance(await self.submit(Exists("/")), Failed)
+        return await self.submit(Exists("/")) != Failed(ZkCode.NO_NODE)
 
     async def create_chroot(self) -> None:
         """Make that node and what is above it; nothing happens where it is already."""

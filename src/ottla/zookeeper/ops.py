@@ -142,7 +142,7 @@ class SetData(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """Only in a ``Multi``: let it succeed only while that node has that version."""
+    """Succeed only while that node has that version; of use in a ``Multi``."""
 
     path: str
     version: int

@@ -87,7 +87,7 @@ CODES: Final[dict[type[Any], int]] = {
     Create: OpCode.CREATE_2,
     Delete: OpCode.DELETE,
     SetData: OpCode.SET_DATA,
-    Check: OpCode.CHECK,
+    Check: OpCode.MULTI,  # the server knows it only inside of one
     GetData: OpCode.GET_DATA,
     Exists: OpCode.EXISTS,
     GetChildren: OpCode.GET_CHILDREN_2,
@@ -137,7 +137,9 @@ def encode_op(op: Op, chroot: bytes = b"") -> bytes:
     if type(op) is MultiRead:
         return _multi_read(op, chroot)
     if type(op) is Multi:
-        return _multi(op, chroot)
+        return _multi(op.ops, chroot)
+    if type(op) is Check:
+        return _multi((op,), chroot)
     return _BODIES[type(op)](op, chroot)
 
 
@@ -202,7 +204,6 @@ _BODIES: Final[dict[type[Any], Callable[[Any, bytes], bytes]]] = {
     Create: _create,
     Delete: _delete,
     SetData: _set_data,
-    Check: _delete,
     GetData: _read,
     Exists: _read,
     GetChildren: _read,
@@ -211,16 +212,18 @@ _BODIES: Final[dict[type[Any], Callable[[Any, bytes], bytes]]] = {
     Sync: _path_alone,
 }
 _MULTI_PART: Final[dict[type[Any], tuple[bytes, Callable[[Any, bytes], bytes]]]] = {
-    kind: (_MULTI_HEADER.pack(CODES[kind], False, -1), _BODIES[kind])
-    for kind in (Create, Delete, SetData, Check)
+    Create: (_MULTI_HEADER.pack(OpCode.CREATE_2, False, -1), _create),
+    Delete: (_MULTI_HEADER.pack(OpCode.DELETE, False, -1), _delete),
+    SetData: (_MULTI_HEADER.pack(OpCode.SET_DATA, False, -1), _set_data),
+    Check: (_MULTI_HEADER.pack(OpCode.CHECK, False, -1), _delete),
 }
 _GET_DATA_PART: Final = _MULTI_HEADER.pack(OpCode.GET_DATA, False, -1)
 _GET_CHILDREN_PART: Final = _MULTI_HEADER.pack(OpCode.GET_CHILDREN, False, -1)
 
 
-def _multi(op: Multi, chroot: bytes) -> bytes:
+def _multi(ops: tuple[WriteOp, ...], chroot: bytes) -> bytes:
     parts: list[bytes] = []
-    for part in op.ops:
+    for part in ops:
         header, encode = _MULTI_PART[type(part)]
         parts += (header, encode(part, chroot))
     parts.append(_MULTI_END)
@@ -240,7 +243,7 @@ def _multi_read(op: MultiRead, chroot: bytes) -> bytes:
 
 def request_size(op: WriteOp | GetData | GetChildren, chroot_size: int = 0) -> int:
     """About how many bytes an operation takes inside a ``Multi`` or ``MultiRead``."""
-    size = 24 + chroot_size + len(op.path)
+    size = 24 + chroot_size + len(op.path.encode(errors="replace"))
     if isinstance(op, Create | SetData):
         size += len(op.data or b"")
     if isinstance(op, Create):
@@ -304,6 +307,11 @@ def _created(cursor: Cursor, op: object, chroot: str) -> Created:
 
 def _synced(cursor: Cursor, op: Sync, chroot: str) -> Synced:
     return Synced(op.path)
+
+
+def _checked(cursor: Cursor, op: Check, chroot: str) -> Checked | Failed:
+    outcome = _multi_done(cursor, Multi((op,)), chroot)
+    return Failed(outcome.code) if isinstance(outcome, MultiFailed) else Checked()
 
 
 def _multi_done(cursor: Cursor, op: Multi, chroot: str) -> MultiDone | MultiFailed:
@@ -371,7 +379,7 @@ _RESULTS: Final[dict[type[Any], Callable[[Cursor, Any, str], Result]]] = {
     Create: _created,
     Delete: lambda cursor, op, chroot: Deleted(),
     SetData: lambda cursor, op, chroot: DataSet(cursor.stat()),
-    Check: lambda cursor, op, chroot: Checked(),
+    Check: _checked,
     GetData: lambda cursor, op, chroot: Data(cursor.buffer(), cursor.stat()),
     Exists: lambda cursor, op, chroot: Found(cursor.stat()),
     GetChildren: lambda cursor, op, chroot: Children(cursor.names(), cursor.stat()),
