@@ -84,7 +84,7 @@ def _chroots(zookeeper_server: EmbeddedZooKeeper) -> Iterator[Chroots]:
 
 @pytest.fixture
 def zookeeper(_chroots: Chroots) -> Chroot:
-    """An empty chroot of this test's own: ``.connect`` is ``host:port/chroot``, ``.address`` the first half."""
+    """A chroot of this test's own: ``.connect`` is ``host:port/chroot``, ``.address`` the first half."""
     return _chroots.make()
 
 

@@ -28,10 +28,11 @@ INPUTS = (BUILD_LOCK, LOCK, ROOT / "pyproject.toml", Path(__file__).resolve())
 OLDEST = (3, 11)
 NEWEST = (3, 13)
 
-# Measured in a fresh clone: the environment itself; and pyspark's archive, its unpacked tree and the wheel
-# that is built out of it, all of which pip keeps in the temporary directory at the same time.
-VENV_BYTES = 1_600 * 2**20
-TEMP_BYTES = 1_900 * 2**20
+# Measured in a fresh clone. Temporary: pyspark's archive, its unpacked tree and the wheel built out of it, all
+# of which pip keeps at the same time; the archive and the wheel then stay in pip's cache.
+VENV_BYTES = 1_400 * 2**20
+TEMP_BYTES = 2_200 * 2**20
+CACHE_BYTES = 1_000 * 2**20
 
 
 class SetupRefused(Exception):
@@ -148,26 +149,36 @@ def check_venv_module(python: str, version: tuple[int, int]) -> None:
 
 
 def check_space() -> None:
-    """Room for the environment and for the temporary files of its making, before anything is fetched."""
-    temp = Path(tempfile.gettempdir())
-    same_disk = os.stat(temp).st_dev == os.stat(ROOT).st_dev
-    require_space(ROOT, VENV_BYTES + (TEMP_BYTES if same_disk else 0), "free some, or clone to a larger disk")
-    if not same_disk:
-        remedy = "name a roomier directory: TMPDIR=/path/to/it make setup"
-        require_space(temp, TEMP_BYTES, remedy)
+    """Room for the environment and for all that its making writes, before anything is fetched."""
     if not os.access(str(ROOT), os.W_OK):
         raise SetupRefused(f"cannot write to {ROOT}; clone to a directory that is yours")
+    temp = Path(tempfile.gettempdir())
+    cache = existing_parent(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
+    roomier = "name a directory on a roomier disk"
+    shares = [
+        (ROOT, 0 if STAMP.exists() else VENV_BYTES, "free some, or clone to a roomier disk"),
+        (temp, TEMP_BYTES, f"{roomier}: TMPDIR=/path/to/it make setup"),
+        (cache, CACHE_BYTES, f"{roomier}: XDG_CACHE_HOME=/path/to/it make setup"),
+    ]
+    needed: dict[int, int] = {}
+    for directory, share, _ in shares:
+        device = os.stat(str(directory)).st_dev
+        needed[device] = needed.get(device, 0) + share
+    for directory, share, remedy in shares:
+        whole = needed[os.stat(str(directory)).st_dev]
+        free = shutil.disk_usage(str(directory)).free
+        if share and free < whole:
+            raise SetupRefused(
+                f"the disk of {directory} has {free / 2**30:.1f} GiB free, "
+                f"and set-up needs {whole / 2**30:.1f} there; {remedy}"
+            )
 
 
-def require_space(directory: Path, needed: int, remedy: str) -> None:
-    """Refuse when a file system has less free than is needed; what .venv already holds counts as free."""
-    free = shutil.disk_usage(str(directory)).free
-    if directory == ROOT and STAMP.exists():
-        return
-    if free < needed:
-        raise SetupRefused(
-            f"{directory} has {free / 2**30:.1f} GiB free and set-up needs {needed / 2**30:.1f}; {remedy}"
-        )
+def existing_parent(directory: Path) -> Path:
+    """The directory itself or the nearest one above it that is there."""
+    while not directory.exists():
+        directory = directory.parent
+    return directory
 
 
 def tell_about_platform() -> None:
@@ -187,8 +198,6 @@ def has_venv(version: tuple[int, int]) -> bool:
 def pip_install(arguments: list[str]) -> None:
     """Run pip inside ``.venv``; pip shows its own progress."""
     command = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
-    if not sys.stdout.isatty():
-        command.append("--quiet")
     run(
         [*command, *arguments],
         "pip could not install the packages (its message is above); check the network or the proxy, "

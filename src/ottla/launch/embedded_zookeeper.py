@@ -17,7 +17,7 @@ from ottla.launch.zookeeper_files import (
     LOCK_NAME,
     LOG_NAME,
     PRINTED_NAME,
-    last_thrown,
+    fatal_error,
     write_files,
     zookeeper_jars,
     zookeeper_version,
@@ -204,17 +204,19 @@ class EmbeddedZooKeeper:
         return None if self._process is None else self._process.exit_code()
 
     def _port_was_taken(self) -> bool:
-        return "Address already in use" in last_thrown(self.log, self._log_start)
+        fatal = fatal_error(self.log, self._log_start)
+        return fatal is not None and fatal.port_in_use
 
     def _why_it_ended(self, code: int) -> str:
-        thrown = last_thrown(self.log, self._log_start)
-        if any(sign in thrown for sign in _DAMAGE_SIGNS):
+        fatal = fatal_error(self.log, self._log_start)
+        if fatal is not None and fatal.data_is_damaged:
             return (
-                f"ZooKeeper cannot read its data in {self.data_dir} ({thrown}): the files there are damaged; "
+                f"ZooKeeper cannot read its files in {self.data_dir} ({fatal.cause}): they are damaged; "
                 "restore them from a copy, or start empty after moving them away: "
                 f"mv {self.data_dir} {self.data_dir}.damaged"
             )
-        cause = thrown or _last_line(self.data_dir / PRINTED_NAME) or "it gave no reason"
+        printed = _last_line(self.data_dir / PRINTED_NAME)
+        cause = fatal.cause if fatal is not None else printed or "it gave no reason"
         return f"ZooKeeper ended with exit code {code} while starting: {cause}; its log is {self.log}"
 
     def __enter__(self) -> Self:
@@ -228,9 +230,6 @@ class EmbeddedZooKeeper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-_DAMAGE_SIGNS: tuple[str, ...] = ("CRC check failed", "Something is broken", "magic number", "corrupt")
 
 
 class Ensemble:

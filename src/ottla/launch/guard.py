@@ -31,24 +31,26 @@ def _on_sigterm(_number: int, _frame: object) -> None:
     raise _StopAsked
 
 
-def _start(command: list[str], status: int) -> int:
-    """Fork and become the command; what goes wrong on the way is told through the status descriptor."""
+def _start(command: list[str]) -> tuple[int, str]:
+    """Fork and become the command; returns the child's process id and, where that failed, why."""
     guard = os.getpid()
+    told, tell = os.pipe()  # closed by a successful exec, so its end without a word is the good news
     child = os.fork()
     if child:
-        return child
+        os.close(tell)
+        with os.fdopen(told, encoding="utf-8") as reader:
+            return child, reader.read()
     try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != guard:
                 os._exit(_COMMAND_NOT_STARTED)
-        os.set_inheritable(status, False)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.execvp(command[0], command)
     except OSError as error:
-        os.write(status, f"failed {error.strerror}: {command[0]}\n".encode())
+        os.write(tell, f"{error.strerror}".encode())
     finally:
         os._exit(_COMMAND_NOT_STARTED)
 
@@ -100,8 +102,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if os.getppid() != parent:
         return _COMMAND_NOT_STARTED
-    child = _start(command, status)
-    os.write(status, f"pid {child}\n".encode())
+    os.set_inheritable(status, False)
+    child, failure = _start(command)
+    os.write(status, (f"failed {failure}\n" if failure else f"pid {child}\n").encode())
     os.close(status)
     try:
         signal.signal(signal.SIGTERM, _on_sigterm)

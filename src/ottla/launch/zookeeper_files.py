@@ -1,8 +1,10 @@
 """What an embedded ZooKeeper server reads and writes: its jars, its configuration, its log."""
 
 import importlib.util
+import itertools
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.launch.refusal import LaunchRefused
@@ -55,6 +57,10 @@ rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 """
 
+_GAVE_UP = "exiting abnormally"
+_DATA_FILES = "org.apache.zookeeper.server.persistence."
+_NOT_DAMAGE = ("No space left on device", "Permission denied", "Read-only file system", "Too many open files")
+_ENTRY = re.compile(r"^\d{4}-\d\d-\d\dT")
 _THROWN = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error))(?:: (.*))?$")
 
 
@@ -90,19 +96,43 @@ def write_files(data_dir: Path, settings: Mapping[str, str]) -> tuple[Path, Path
     return config, logging
 
 
-def last_thrown(log: Path, after: int) -> str:
-    """The last exception that the log names behind a position: what stopped the server; empty if none."""
+@dataclass(frozen=True, slots=True)
+class FatalError:
+    """The exception that ended a server, out of its log."""
+
+    cause: str
+    data_is_damaged: bool
+    port_in_use: bool
+
+
+def fatal_error(log: Path, after: int) -> FatalError | None:
+    """What the server wrote, behind a position in its log, when it gave up; None where it wrote nothing."""
     try:
         with log.open("rb") as file:
             file.seek(after)
-            lines = file.read().decode("utf-8", errors="replace").splitlines()
+            text = file.read().decode("utf-8", errors="replace")
     except OSError:
-        return ""
-    thrown = [match for line in lines if (match := _THROWN.match(line))]
+        return None
+    _, found, tail = text.rpartition(_GAVE_UP)
+    if not found:
+        return None
+    # The stack trace ends where the next entry of the log begins.
+    trace = list(itertools.takewhile(lambda line: not _ENTRY.match(line), tail.splitlines()[1:]))
+    thrown = [match for line in trace if (match := _THROWN.match(line))]
     if not thrown:
-        return ""
+        return None
     name, message = thrown[-1].groups()
-    return message or name.rpartition(".")[2]
+    return FatalError(
+        cause=message or name.rpartition(".")[2],
+        data_is_damaged=_blames_the_data(message or "", trace),
+        port_in_use=name == "java.net.BindException",
+    )
+
+
+def _blames_the_data(message: str, trace: list[str]) -> bool:
+    """Whether reading the data files failed, and not for want of space or permission."""
+    at_fault = any(_DATA_FILES in line for line in trace)
+    return at_fault and not any(sign in message for sign in _NOT_DAMAGE)
 
 
 def _escaped(value: str) -> str:

@@ -1,0 +1,44 @@
+"""A request to end is heard once."""
+
+import os
+import signal
+
+import pytest
+
+from ottla.cli.signals import stop_once
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_ends_the_block_and_is_remembered(number: signal.Signals) -> None:
+    reached_the_end = False
+
+    with stop_once() as stop:
+        os.kill(os.getpid(), number)
+        reached_the_end = True
+
+    assert stop.asked
+    assert not reached_the_end
+
+
+def test_second_signal_does_not_cut_the_stopping_short() -> None:
+    stopped_in_order = False
+
+    with stop_once() as stop:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+            stopped_in_order = True
+
+    assert stop.asked
+    assert stopped_in_order
+
+
+def test_handlers_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    with stop_once() as stop:
+        assert signal.getsignal(signal.SIGTERM) is not before
+
+    assert not stop.asked
+    assert signal.getsignal(signal.SIGTERM) is before
