@@ -149,9 +149,9 @@ class GroupWorld:
         self.said.append(f"{partition} committed={answer.topics[0].partitions[0].committed_offset}")
 
     def do_delete(self) -> None:
-        results = []
-        self._perform(self.shard.delete_group(GROUP, self.now, lambda turn, result: results.append(result)))
-        self.said.append(f"delete {ErrorCode(results[0].error_code).name}")
+        error, effects = self.shard.delete_group(GROUP, self.now)
+        self._perform(effects)
+        self.said.append(f"delete {error.name}")
 
     def do_expire(self) -> None:
         self._perform(self.shard.expire_offsets(self.now))
@@ -180,10 +180,11 @@ class GroupWorld:
         self._perform(self.shard.unload(self.now))
         loader = Loader()
         for record in self.log:
-            loader.apply(record)
+            loader.apply(record.key, record.value)
+        while not loader.decode_some(3):
+            pass
         self.shard = self._new_shard()
-        groups, _ = loader.finish()
-        self.shard.groups.update(groups)
+        self.shard.groups.update(loader.groups())
         self._perform(self.shard.loaded(self.now))
 
     def do_show(self) -> None:

@@ -14,7 +14,6 @@ from ottla.coordinator.group.states import GroupState
 from ottla.coordinator.group.timers import Due, TimerKind
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.apis.delete_groups import DeletableGroupResult
 from ottla.wire.apis.heartbeat import HeartbeatResponse
 from ottla.wire.apis.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from ottla.wire.apis.sync_group import SyncGroupRequest
@@ -197,24 +196,17 @@ class GroupShard:
         self._offsets.forget(turn, group, dropped, f"offsets of group {group_id} deleted")
         return ErrorCode.NONE, codes, turn.effects
 
-    def delete_group(
-        self, group_id: str, now: Moment, answer: Callable[[Turn, DeletableGroupResult], None]
-    ) -> list[Effect]:
+    def delete_group(self, group_id: str, now: Moment) -> tuple[ErrorCode, list[Effect]]:
         """Delete a group that has no members, offsets and all, in one batch."""
         turn = Turn(now)
         group = self.groups.get(group_id)
-        if not group_id:
-            error = ErrorCode.INVALID_GROUP_ID
-        elif group is None or group.state is GroupState.DEAD:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
-        elif group.state is not GroupState.EMPTY:
-            error = ErrorCode.NON_EMPTY_GROUP
-        else:
-            error = ErrorCode.NONE
-            group.move_to(GroupState.DEAD, now.wall_ms)
-            self._offsets.forget(turn, group, list(group.offsets), f"group {group_id} deleted")
-        answer(turn, DeletableGroupResult(group_id=group_id, error_code=error))
-        return turn.effects
+        if group is None or group.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND, []
+        if group.state is not GroupState.EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP, []
+        group.move_to(GroupState.DEAD, now.wall_ms)
+        self._offsets.forget(turn, group, list(group.offsets), f"group {group_id} deleted")
+        return ErrorCode.NONE, turn.effects
 
     def drop_partitions(self, partitions: Iterable[TopicPartition], now: Moment) -> list[Effect]:
         """The topic is gone: so are the offsets that were committed for it."""

@@ -95,64 +95,70 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
 
 
 class Loader:
-    """Rebuilds the groups of a shard from its records, in their order."""
+    """Rebuilds the groups of a shard from its records, in their order.
+
+    Of each key only the last value counts, so records are kept as bytes and only the survivors are
+    decoded: a topic that was long not compacted costs little more than a compacted one.
+    """
 
     def __init__(self) -> None:
+        self._latest: dict[bytes, bytes | None] = {}
         self._groups: dict[str, Group] = {}
         self._offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
-        self._open: dict[int, list[StoredRecord]] = {}
-        self.unknown_records = 0
+        self.open_transactions: dict[int, list[StoredRecord]] = {}
+        self.unreadable = 0
+        """Records of a kind or version that we do not know, or that make no sense: skipped."""
 
-    def apply(self, record: StoredRecord, producer_id: int | None = None) -> None:
-        """Take one record; those of an open transaction wait for its marker."""
-        if producer_id is not None:
-            self._open.setdefault(producer_id, []).append(record)
-            return
-        key = decode_group_key(record.key)
-        if isinstance(key, OffsetCommitKey):
-            self._apply_offset(key, record.value)
-        elif isinstance(key, GroupMetadataKey):
-            self._apply_group(key, record.value)
-        else:
-            self.unknown_records += 1
+    def apply(self, key: bytes, value: bytes | None) -> None:
+        """Take one committed record."""
+        self._latest[key] = value
+
+    def apply_in_transaction(self, producer_id: int, record: StoredRecord) -> None:
+        """Take one record of a transaction: it waits for the marker."""
+        self.open_transactions.setdefault(producer_id, []).append(record)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """A marker: what the producer wrote is applied now, or never was."""
-        for record in self._open.pop(producer_id, []):
+        for record in self.open_transactions.pop(producer_id, []):
             if is_commit:
-                self.apply(record)
+                self.apply(record.key, record.value)
 
-    def _apply_offset(self, key: OffsetCommitKey, value: bytes | None) -> None:
-        offsets = self._offsets.setdefault(key.group, {})
-        tp = TopicPartition(key.topic, key.partition)
-        if value is None:
-            offsets.pop(tp, None)
-            return
-        stored = decode_stored(OffsetCommitValue, value)
-        offsets[tp] = CommittedOffset(
-            offset=stored.offset,
-            leader_epoch=stored.leader_epoch,
-            metadata=stored.metadata,
-            commit_timestamp_ms=stored.commit_timestamp,
-            expire_timestamp_ms=stored.expire_timestamp,
-        )
-
-    def _apply_group(self, key: GroupMetadataKey, value: bytes | None) -> None:
-        if value is None:
-            self._groups.pop(key.group, None)
-        else:
-            self._groups[key.group] = _restore(key.group, decode_stored(GroupMetadataValue, value))
-
-    def finish(self) -> tuple[dict[str, Group], dict[int, list[StoredRecord]]]:
-        """The groups, and what transactions still open have written."""
-        for group_id, offsets in self._offsets.items():
-            if not offsets:
+    def decode_some(self, count: int) -> bool:
+        """Decode up to that many survivors; true once all are done and ``groups`` can be taken."""
+        for _ in range(min(count, len(self._latest))):
+            key, value = self._latest.popitem()
+            if value is None:
                 continue
-            group = self._groups.get(group_id)
-            if group is None:
-                group = self._groups[group_id] = Group(group_id)
+            try:
+                self._decode(key, value)
+            except MalformedRequest:
+                self.unreadable += 1
+        return not self._latest
+
+    def _decode(self, raw_key: bytes, raw_value: bytes) -> None:
+        key = decode_group_key(raw_key)
+        if isinstance(key, OffsetCommitKey):
+            stored = decode_stored(OffsetCommitValue, raw_value)
+            self._offsets.setdefault(key.group, {})[TopicPartition(key.topic, key.partition)] = (
+                CommittedOffset(
+                    offset=stored.offset,
+                    leader_epoch=stored.leader_epoch,
+                    metadata=stored.metadata,
+                    commit_timestamp_ms=stored.commit_timestamp,
+                    expire_timestamp_ms=stored.expire_timestamp,
+                )
+            )
+        elif isinstance(key, GroupMetadataKey):
+            self._groups[key.group] = _restore(key.group, decode_stored(GroupMetadataValue, raw_value))
+        else:
+            self.unreadable += 1
+
+    def groups(self) -> dict[str, Group]:
+        """The groups as the log tells them; offsets without a group make one that has no members."""
+        for group_id, offsets in self._offsets.items():
+            group = self._groups.setdefault(group_id, Group(group_id))
             group.offsets = offsets
-        return self._groups, self._open
+        return self._groups
 
 
 def _restore(group_id: str, stored: GroupMetadataValue) -> Group:

@@ -1,0 +1,24 @@
+"""DeleteGroups: groups without members go, with the offsets they committed."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.request import Request
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+def handle(node: "Node", request: Request, body: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    results: list[DeletableGroupResult] = []
+    for group_id in dict.fromkeys(body.groups_names):
+        found = node.coordinator.find(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+        if isinstance(found, ErrorCode):
+            results.append(DeletableGroupResult(group_id=group_id, error_code=found))
+            continue
+        shard, number = found
+        error, effects = shard.delete_group(group_id, node.coordinator.now())
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+        node.coordinator.perform(number, effects)
+    return DeleteGroupsResponse(results=results)

@@ -1,0 +1,31 @@
+"""DescribeGroups: state, protocol and members of groups this broker coordinates."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.request import Request
+from ottla.coordinator.group.queries import describe, describe_refused
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+ALL_GROUP_OPERATIONS = 328
+"""Read, describe and delete, as bits: without an authorizer everything is allowed."""
+
+
+def handle(node: "Node", request: Request, body: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[_describe(node, group_id, body.include_authorized_operations) for group_id in body.groups]
+    )
+
+
+def _describe(node: "Node", group_id: str, with_operations: bool) -> DescribedGroup:
+    found = node.coordinator.find(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+    if isinstance(found, ErrorCode):
+        return describe_refused(group_id, found)
+    shard, _ = found
+    answer = describe(shard.groups.get(group_id), group_id)
+    if with_operations:
+        answer.authorized_operations = ALL_GROUP_OPERATIONS
+    return answer

@@ -1,0 +1,52 @@
+"""JoinGroup: a member wants into the next generation of its group."""
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.request import Request
+from ottla.coordinator.group import answers
+from ottla.coordinator.group.members import Protocol
+from ottla.coordinator.group.rebalance import Join
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+FIRST_WITH_REQUIRED_ID = 4
+FIRST_WITH_REBALANCE_TIMEOUT = 1
+FIRST_WITH_NULL_PROTOCOL = 7
+FIRST_WITH_SKIP_ASSIGNMENT = 9
+
+
+def handle(node: "Node", request: Request, body: JoinGroupRequest) -> JoinGroupResponse | None:
+    version = request.api_version
+
+    def reply(response: Any) -> None:
+        if version < FIRST_WITH_NULL_PROTOCOL and response.protocol_name is None:
+            response.protocol_name = ""
+        request.reply(response)
+
+    found = node.coordinator.find(body.group_id)
+    if not body.group_id:
+        found = ErrorCode.INVALID_GROUP_ID
+    if isinstance(found, ErrorCode):
+        reply(answers.join_refused(body.member_id, found))
+        return None
+    shard, number = found
+    join = Join(
+        group_id=body.group_id,
+        member_id=body.member_id,
+        group_instance_id=body.group_instance_id,
+        client_id=request.client_id or "",
+        client_host=f"/{request.client_host}",
+        rebalance_timeout_ms=(
+            body.rebalance_timeout_ms if version >= FIRST_WITH_REBALANCE_TIMEOUT else body.session_timeout_ms
+        ),
+        session_timeout_ms=body.session_timeout_ms,
+        protocol_type=body.protocol_type,
+        protocols=tuple(Protocol(offer.name, bytes(offer.metadata)) for offer in body.protocols),
+        must_know_its_id=version >= FIRST_WITH_REQUIRED_ID and body.group_instance_id is None,
+        may_skip_assignment=version >= FIRST_WITH_SKIP_ASSIGNMENT,
+    )
+    node.coordinator.perform(number, shard.join(node.coordinator.token(reply), join, node.coordinator.now()))
+    return None
