@@ -1,0 +1,123 @@
+"""One of ``log.dirs``: its disk, whether it still works, and what waits there to be deleted."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
+
+from ottla.model.errors import LogDirectoryFailed
+from ottla.model.ids import TopicPartition
+from ottla.storage.checkpoints import RECOVERY_POINTS, write_offsets
+from ottla.storage.disk import Disk, File
+
+if TYPE_CHECKING:
+    from ottla.storage.segment import Segment
+
+OPEN_FILES_MAX = 256
+"""Segments kept open at a time; the least used are closed and opened again when needed."""
+
+DELETED_SUFFIX = ".deleted"
+
+
+class OpenFiles:
+    """Bounds how many segments hold an open file, by second chance."""
+
+    __slots__ = ("_segments", "limit")
+
+    def __init__(self, limit: int = OPEN_FILES_MAX) -> None:
+        self.limit = limit
+        self._segments: dict[int, Segment] = {}
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def opened(self, segment: "Segment") -> None:
+        """A segment has opened its file: another one may have to let go of its own."""
+        segments = self._segments
+        segments[id(segment)] = segment
+        while len(segments) > self.limit:
+            key = next(iter(segments))
+            oldest = segments.pop(key)
+            if oldest.recently_used and oldest is not segment:
+                oldest.recently_used = False
+                segments[key] = oldest
+            else:
+                oldest.release_file()
+
+    def closed(self, segment: "Segment") -> None:
+        self._segments.pop(id(segment), None)
+
+
+class LogDirectory:
+    """A directory of partition directories. After its first failure nothing in it is written again."""
+
+    __slots__ = ("disk", "failure", "garbage", "open_files", "path", "recovery_points")
+
+    def __init__(self, disk: Disk, path: str, open_files: OpenFiles | None = None) -> None:
+        self.disk = disk
+        self.path = path
+        self.failure: str | None = None
+        self.open_files = open_files if open_files is not None else OpenFiles()
+        self.garbage: list[tuple[int, str]] = []
+        self.recovery_points: dict[TopicPartition, int] = {}
+
+    def fail(self, error: OSError) -> NoReturn:
+        """Take the directory offline for this error."""
+        if self.failure is None:
+            self.failure = str(error)
+        raise LogDirectoryFailed(self.path, self.failure) from error
+
+    def check_online(self) -> None:
+        if self.failure is not None:
+            raise LogDirectoryFailed(self.path, self.failure)
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        return self.disk.open(path, create=create)
+
+    def discard(self, path: str, at_ms: int) -> None:
+        """Remove a file or directory once its time has come; readers may still hold it."""
+        self.garbage.append((at_ms, path))
+
+    def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
+        """Make sure that a restart scans from ``offset``, before anything is written behind it."""
+        if self.recovery_points.get(partition, 0) > offset:
+            self.recovery_points[partition] = offset
+            write_offsets(self.disk, self.path, RECOVERY_POINTS, self.recovery_points)
+
+
+class PartitionHome:
+    """Where a partition's files are; shared by its log and all its segments."""
+
+    __slots__ = ("directory", "partition", "path")
+
+    def __init__(self, directory: LogDirectory, partition: TopicPartition, path: str) -> None:
+        self.directory = directory
+        self.partition = partition
+        self.path = path
+
+    def file(self, base_offset: int, suffix: str) -> str:
+        return f"{self.path}/{base_offset:020d}{suffix}"
+
+
+class _HasHome(Protocol):
+    home: PartitionHome
+
+
+_Self = TypeVar("_Self", bound=_HasHome)
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def guarded(
+    method: Callable[Concatenate[_Self, _Arguments], _Result],
+) -> Callable[Concatenate[_Self, _Arguments], _Result]:
+    """Turn the disk's errors into the directory's failure, and refuse to touch a failed directory."""
+
+    def guard(self: _Self, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        directory = self.home.directory
+        directory.check_online()
+        try:
+            return method(self, *args, **kwargs)
+        except OSError as error:
+            directory.fail(error)
+
+    guard.__name__, guard.__doc__ = method.__name__, method.__doc__
+    return guard

@@ -1,0 +1,328 @@
+"""All logs of a broker, over its log directories: open, create, find, delete, checkpoint, close."""
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+
+from ottla.config.log import LogConfig
+from ottla.model.errors import LogDirectoryFailed
+from ottla.model.ids import TopicId, TopicPartition
+from ottla.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    CLEAN_SHUTDOWN_CONTENT,
+    HIGH_WATERMARKS,
+    LOCK,
+    LOG_START_OFFSETS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    CorruptCheckpoint,
+    MetaProperties,
+    decode_meta_properties,
+    encode_meta_properties,
+    read_offsets,
+    write_offsets,
+)
+from ottla.storage.disk import Disk, Lock, replace_file
+from ottla.storage.log import Log
+from ottla.storage.log_directory import LogDirectory, OpenFiles
+from ottla.storage.recovery import create_log, open_log
+
+log = logging.getLogger(__name__)
+
+DELETE_SUFFIX = "-delete"
+FUTURE_SUFFIX = "-future"
+NAME_BYTES_MAX = 255
+_PARTITION_NAME = re.compile(r"(.+)-(\d+)")
+
+
+class CannotStart(Exception):
+    """The log directories belong to someone else, or are in use."""
+
+
+def partition_of(name: str) -> TopicPartition | None:
+    """The partition a directory is named after, if it is one."""
+    found = _PARTITION_NAME.fullmatch(name)
+    return TopicPartition(found[1], int(found[2])) if found is not None else None
+
+
+class LogDirs:
+    """Every log of this broker. A directory that fails is left behind; the others go on."""
+
+    def __init__(self, disk: Disk, paths: Iterable[str]) -> None:
+        self._disk = disk
+        open_files = OpenFiles()
+        self.directories = {path: LogDirectory(disk, path, open_files) for path in paths}
+        self.logs: dict[TopicPartition, Log] = {}
+        self._locks: dict[str, Lock] = {}
+
+    # -- start -------------------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Make sure that no other process uses the directories; makes them where they are missing."""
+        for path, directory in self.directories.items():
+            try:
+                self._disk.make_directory(path)
+                lock = self._disk.lock(f"{path}/{LOCK}")
+            except OSError as error:
+                self._note_failure(directory, error)
+                continue
+            if lock is None:
+                raise CannotStart(f"another process uses the log directory {path}")
+            self._locks[path] = lock
+
+    def stored_meta(self) -> MetaProperties | None:
+        """What the directories say of their owner; they must agree. ``None`` if all are new."""
+        found: MetaProperties | None = None
+        for path, directory in self._live():
+            try:
+                meta = decode_meta_properties(self._disk.read_file(f"{path}/{META_PROPERTIES}"))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._note_failure(directory, error)
+                continue
+            except CorruptCheckpoint as error:
+                raise CannotStart(f"{path}/{META_PROPERTIES} cannot be read: {error}") from None
+            if meta.version != 0:
+                raise CannotStart(f"{path}/{META_PROPERTIES} has version {meta.version}, not 0")
+            if found is not None and meta != found:
+                raise CannotStart(f"{path} belongs to {meta}, another log directory to {found}")
+            found = meta
+        return found
+
+    def claim(self, broker_id: int, cluster_id: str, date_text: str) -> None:
+        """Check that the directories are this broker's, and mark new ones as such."""
+        mine = MetaProperties(broker_id, cluster_id)
+        stored = self.stored_meta()
+        if stored is not None and stored.broker_id not in (None, broker_id):
+            raise CannotStart(f"the log directories belong to broker {stored.broker_id}, not {broker_id}")
+        if stored is not None and stored.cluster_id not in (None, cluster_id):
+            raise CannotStart(f"the log directories belong to cluster {stored.cluster_id}, not {cluster_id}")
+        for path, directory in self._live():
+            target = f"{path}/{META_PROPERTIES}"
+            try:
+                if stored != mine or not self._disk.exists(target):
+                    replace_file(self._disk, target, encode_meta_properties(mine, date_text))
+            except OSError as error:
+                self._note_failure(directory, error)
+
+    def open(self, default: LogConfig, by_topic: Mapping[str, LogConfig], now_ms: int) -> None:
+        """Load every partition of every directory; scans only what a crash may have torn."""
+        for _, directory in self._live():
+            try:
+                self._open_directory(directory, default, by_topic, now_ms)
+            except OSError as error:
+                self._note_failure(directory, error)
+            except LogDirectoryFailed as failed:
+                log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
+
+    def _open_directory(
+        self, directory: LogDirectory, default: LogConfig, by_topic: Mapping[str, LogConfig], now_ms: int
+    ) -> None:
+        disk, path = self._disk, directory.path
+        was_clean = disk.exists(f"{path}/{CLEAN_SHUTDOWN}")
+        recovery_points = read_offsets(disk, path, RECOVERY_POINTS)
+        log_starts = read_offsets(disk, path, LOG_START_OFFSETS)
+        high_watermarks = read_offsets(disk, path, HIGH_WATERMARKS)
+        directory.recovery_points = recovery_points
+        if was_clean:
+            disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
+            disk.sync_directory(path)
+        opened: dict[TopicPartition, Log] = {}
+        for entry in disk.list_directory(path):
+            if not entry.is_directory:
+                continue
+            if entry.name.endswith(DELETE_SUFFIX):
+                directory.discard(f"{path}/{entry.name}", now_ms)
+            partition = partition_of(entry.name)
+            if partition is None or entry.name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX)):
+                continue
+            if partition in self.logs:
+                raise CannotStart(f"{partition} lies in {path} and in {self.logs[partition].directory}")
+            opened[partition] = open_log(
+                directory,
+                partition,
+                by_topic.get(partition.topic, default),
+                was_clean=was_clean,
+                recovery_point=recovery_points.get(partition, 0),
+                log_start_offset=log_starts.get(partition, 0),
+                high_watermark=high_watermarks.get(partition, 0),
+                now_ms=now_ms,
+            )
+        self.logs.update(opened)
+
+    # -- logs --------------------------------------------------------------------------------------
+
+    def get(self, partition: TopicPartition) -> Log | None:
+        return self.logs.get(partition)
+
+    def create(
+        self,
+        partition: TopicPartition,
+        config: LogConfig,
+        *,
+        topic_id: TopicId | None = None,
+        now_ms: int,
+        directory: str | None = None,
+    ) -> Log:
+        """The partition's log, made where it is missing: in the named directory or the emptiest one."""
+        found = self.logs.get(partition)
+        if found is not None:
+            return found
+        chosen = self.directories[directory] if directory is not None else self._emptiest()
+        chosen.check_online()
+        try:
+            created = create_log(chosen, partition, config, topic_id=topic_id, now_ms=now_ms)
+        except OSError as error:
+            chosen.fail(error)
+        self.logs[partition] = created
+        return created
+
+    def _emptiest(self) -> LogDirectory:
+        counts = {path: 0 for path, _ in self._live()}
+        if not counts:
+            first = next(iter(self.directories.values()))
+            raise LogDirectoryFailed(first.path, "no log directory is online")
+        for each in self.logs.values():
+            if each.directory in counts:
+                counts[each.directory] += 1
+        return self.directories[min(counts, key=lambda path: counts[path])]
+
+    def delete(self, partition: TopicPartition, *, token: str, now_ms: int) -> None:
+        """Take a log out of service; its directory is renamed now and removed later.
+
+        ``token``: 32 hexadecimal digits that make the new name unique.
+        """
+        gone = self.logs.pop(partition, None)
+        if gone is None:
+            return
+        directory = gone.home.directory
+        directory.check_online()
+        tail = f"-{partition.partition}.{token}{DELETE_SUFFIX}"
+        new_path = f"{directory.path}/{partition.topic[: NAME_BYTES_MAX - len(tail)]}{tail}"
+        try:
+            gone.release()
+            self._disk.rename(gone.path, new_path)
+            gone.home.path = new_path
+            self._disk.sync_directory(directory.path)
+        except OSError as error:
+            directory.fail(error)
+        directory.recovery_points.pop(partition, None)
+        directory.discard(new_path, now_ms + gone.config.file_delete_delay_ms)
+
+    # -- directories -------------------------------------------------------------------------------
+
+    def _live(self) -> list[tuple[str, LogDirectory]]:
+        return [(path, each) for path, each in self.directories.items() if each.failure is None]
+
+    @property
+    def live_paths(self) -> list[str]:
+        return [path for path, _ in self._live()]
+
+    @property
+    def offline(self) -> dict[str, str]:
+        """Failed directories and why."""
+        return {path: each.failure for path, each in self.directories.items() if each.failure is not None}
+
+    def take_offline(self, path: str, reason: str) -> list[TopicPartition]:
+        """Stop using a directory; returns the partitions that went with it."""
+        directory = self.directories[path]
+        if directory.failure is None:
+            directory.failure = reason
+        gone = [partition for partition, each in self.logs.items() if each.directory == path]
+        for partition in gone:
+            del self.logs[partition]
+        return gone
+
+    def _note_failure(self, directory: LogDirectory, error: OSError) -> None:
+        directory.failure = str(error)
+        log.error("log directory offline directory=%s reason=%s", directory.path, error)
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def _logs_in(self, path: str) -> list[Log]:
+        return [each for each in self.logs.values() if each.directory == path]
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Note every log's high watermark; raises ``LogDirectoryFailed`` for the first that cannot."""
+        for path, directory in self._live():
+            values = {each.partition: each.high_watermark for each in self._logs_in(path)}
+            self._checkpoint(directory, HIGH_WATERMARKS, values)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Note what is known to be synced, and where logs begin."""
+        for path, directory in self._live():
+            logs = self._logs_in(path)
+            points = {each.partition: each.recovery_point for each in logs}
+            self._checkpoint(directory, RECOVERY_POINTS, points)
+            directory.recovery_points = points
+            starts = {
+                each.partition: each.log_start_offset
+                for each in logs
+                if each.log_start_offset > each.segments[0].base_offset
+            }
+            self._checkpoint(directory, LOG_START_OFFSETS, starts)
+
+    def _checkpoint(self, directory: LogDirectory, name: str, values: Mapping[TopicPartition, int]) -> None:
+        try:
+            write_offsets(self._disk, directory.path, name, values)
+        except OSError as error:
+            directory.fail(error)
+
+    def remove_garbage(self, now_ms: int) -> None:
+        """Remove deleted files and directories whose delay is over."""
+        for _, directory in self._live():
+            due = [path for at_ms, path in directory.garbage if at_ms <= now_ms]
+            directory.garbage = [each for each in directory.garbage if each[0] > now_ms]
+            try:
+                for path in due:
+                    self._remove(path)
+            except OSError as error:
+                directory.fail(error)
+
+    def _remove(self, path: str) -> None:
+        try:
+            if path.endswith(DELETE_SUFFIX):
+                self._disk.remove_tree(path)
+            else:
+                self._disk.remove(path)
+        except FileNotFoundError:
+            return
+
+    # -- stop --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop cleanly: everything synced, checkpointed and marked, so that the next start scans nothing."""
+        for path, directory in self._live():
+            try:
+                for each in self._logs_in(path):
+                    each.close()
+            except LogDirectoryFailed as failed:
+                log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
+                self.take_offline(path, failed.reason)
+                continue
+            self._mark_clean(directory)
+        for lock in self._locks.values():
+            lock.release()
+        self._locks = {}
+
+    def _mark_clean(self, directory: LogDirectory) -> None:
+        try:
+            logs = self._logs_in(directory.path)
+            starts = {
+                each.partition: each.log_start_offset
+                for each in logs
+                if each.log_start_offset > each.segments[0].base_offset
+            }
+            self._checkpoint(
+                directory, HIGH_WATERMARKS, {each.partition: each.high_watermark for each in logs}
+            )
+            self._checkpoint(
+                directory, RECOVERY_POINTS, {each.partition: each.recovery_point for each in logs}
+            )
+            self._checkpoint(directory, LOG_START_OFFSETS, starts)
+            replace_file(self._disk, f"{directory.path}/{CLEAN_SHUTDOWN}", CLEAN_SHUTDOWN_CONTENT)
+        except OSError as error:
+            self._note_failure(directory, error)
+        except LogDirectoryFailed as failed:
+            log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)

@@ -1,0 +1,111 @@
+"""What a log gives back: appended offsets, slices to read, work to do off the loop."""
+
+from ottla.storage.disk import Buffer, File
+from ottla.storage.log_directory import LogDirectory
+
+
+class Appended:
+    """A batch, or several as a follower, is in the log. ``size`` 0: there was nothing to append."""
+
+    __slots__ = ("base_offset", "last_offset", "log_append_time_ms", "log_start_offset", "size")
+
+    def __init__(
+        self, base_offset: int, last_offset: int, log_append_time_ms: int, log_start_offset: int, size: int
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.size = size
+
+
+class Duplicate:
+    """The producer has sent this batch before: it lies at these offsets, nothing was written."""
+
+    __slots__ = ("base_offset", "last_offset", "log_append_time_ms", "log_start_offset")
+
+    def __init__(
+        self, base_offset: int, last_offset: int, log_append_time_ms: int, log_start_offset: int
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+
+
+class LogSlice:
+    """Batches as they lie in a file. ``buffer`` is for handing on, ``read`` for looking into."""
+
+    __slots__ = ("_directory", "_file", "position", "segment_base_offset", "size")
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        file: File | None,
+        position: int,
+        size: int,
+        segment_base_offset: int = -1,
+    ) -> None:
+        self._directory = directory
+        self._file = file
+        self.position = position
+        self.size = size
+        self.segment_base_offset = segment_base_offset
+
+    def buffer(self) -> Buffer:
+        """The bytes, without a copy where that pays. Do not parse them: the file may shrink behind them."""
+        if self._file is None:
+            return b""
+        try:
+            return self._checked(self._file.slice(self.position, self.size))
+        except OSError as error:
+            self._directory.fail(error)
+
+    def read(self) -> bytes:
+        """A copy of the bytes."""
+        if self._file is None:
+            return b""
+        try:
+            return bytes(self._checked(self._file.pread(self.size, self.position)))
+        except OSError as error:
+            self._directory.fail(error)
+
+    def _checked(self, content: Buffer) -> Buffer:
+        if len(content) != self.size:
+            raise OSError(f"a log file gave {len(content)} of {self.size} bytes at {self.position}")
+        return content
+
+
+class FlushWork:
+    """Files to be synced, by a worker thread; then tell the log with ``Log.flushed``."""
+
+    __slots__ = ("_directory", "_files", "_partition_path", "_paths", "end_offset")
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        files: list[File],
+        paths: list[str],
+        partition_path: str,
+        end_offset: int,
+    ) -> None:
+        self._directory = directory
+        self._files = files
+        self._paths = paths
+        self._partition_path = partition_path
+        self.end_offset = end_offset
+
+    def __call__(self) -> None:
+        """Sync everything; raises ``LogDirectoryFailed``."""
+        disk = self._directory.disk
+        try:
+            for file in self._files:
+                file.sync()
+            for path in self._paths:
+                try:
+                    disk.sync_file(path)
+                except FileNotFoundError:
+                    continue
+            disk.sync_directory(self._partition_path)
+        except OSError as error:
+            self._directory.fail(error)

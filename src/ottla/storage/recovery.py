@@ -1,0 +1,274 @@
+"""Open a partition's directory: tidy up, find the segments, and after a crash trust nothing unsynced."""
+
+from ottla.config.log import LogConfig
+from ottla.model.ids import TopicId, TopicPartition
+from ottla.records.batch import BatchHeader, CorruptRecords, crc_is_valid, read_header
+from ottla.storage import offset_index, time_index, txn_index
+from ottla.storage.checkpoints import PARTITION_METADATA, CorruptCheckpoint, decode_partition_metadata
+from ottla.storage.disk import DirectoryEntry
+from ottla.storage.log import Log
+from ottla.storage.log_directory import DELETED_SUFFIX, LogDirectory, PartitionHome
+from ottla.storage.producer_rebuild import newest_sound_snapshot, replay, snapshot_offsets
+from ottla.storage.producer_state import ProducerState
+from ottla.storage.segment import LOG_SUFFIX, RELATIVE_OFFSET_MAX, Segment
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+INDEX_SUFFIXES = (offset_index.SUFFIX, time_index.SUFFIX, txn_index.SUFFIX)
+
+
+def create_log(
+    directory: LogDirectory,
+    partition: TopicPartition,
+    config: LogConfig,
+    *,
+    topic_id: TopicId | None = None,
+    now_ms: int,
+) -> Log:
+    """Make a new partition's directory with an empty log that begins at 0."""
+    home = PartitionHome(directory, partition, f"{directory.path}/{partition}")
+    disk = directory.disk
+    disk.make_directory(home.path)
+    segment = Segment(home, 0, created_ms=now_ms, modified_ms=now_ms)
+    segment.create()
+    log = Log(home, config, [segment], log_start_offset=0, end_offset=0, recovery_point=0)
+    if topic_id is not None:
+        log.assign_topic_id(topic_id)
+    else:
+        disk.sync_directory(home.path)
+    disk.sync_directory(directory.path)
+    segment.close_file()
+    return log
+
+
+def open_log(
+    directory: LogDirectory,
+    partition: TopicPartition,
+    config: LogConfig,
+    *,
+    name: str | None = None,
+    was_clean: bool,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    high_watermark: int = 0,
+    now_ms: int,
+) -> Log:
+    """The log in an existing partition directory. Raises ``OSError`` where the disk does."""
+    home = PartitionHome(directory, partition, f"{directory.path}/{name or partition}")
+    entries = {entry.name: entry for entry in directory.disk.list_directory(home.path)}
+    _tidy(home, entries)
+    segments = _segments(home, entries)
+    if segments and not was_clean:
+        _recover_from(home, segments, recovery_point, config)
+    end_offset = _end_offset(home, segments, config)
+    if not segments or end_offset < log_start_offset:
+        end_offset = _begin_anew(home, segments, log_start_offset, now_ms)
+    log_start_offset = max(log_start_offset, segments[0].base_offset)
+    log = Log(
+        home,
+        config,
+        segments,
+        log_start_offset=log_start_offset,
+        end_offset=end_offset,
+        recovery_point=end_offset if was_clean else min(recovery_point, end_offset),
+        high_watermark=high_watermark,
+        topic_id=_topic_id(home) if PARTITION_METADATA in entries else None,
+        was_clean=was_clean,
+    )
+    if not was_clean:
+        log.settle_after_crash()
+    return log
+
+
+def _topic_id(home: PartitionHome) -> TopicId | None:
+    try:
+        return decode_partition_metadata(home.directory.disk.read_file(f"{home.path}/{PARTITION_METADATA}"))
+    except CorruptCheckpoint:
+        return None
+
+
+# -- tidy up -------------------------------------------------------------------------------------------
+
+
+def _tidy(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> None:
+    """Remove what was to be deleted or was left half done; finish a compaction that was to be swapped in."""
+    disk = home.directory.disk
+
+    def remove(name: str) -> None:
+        disk.remove(f"{home.path}/{name}")
+        del entries[name]
+
+    for name in [name for name in entries if name.endswith((DELETED_SUFFIX, ".tmp"))]:
+        remove(name)
+    cleaned = [name for name in entries if name.endswith(CLEANED_SUFFIX)]
+    lowest_cleaned = min((_base_of(name) for name in cleaned), default=None)
+    for name in cleaned:
+        remove(name)
+    for name in [name for name in entries if name.endswith(SWAP_SUFFIX)]:
+        if lowest_cleaned is not None and _base_of(name) >= lowest_cleaned:
+            remove(name)
+    _finish_swaps(home, entries)
+    for name in list(entries):
+        stem, dot, suffix = name.partition(".")
+        if dot and dot + suffix in INDEX_SUFFIXES and stem + LOG_SUFFIX not in entries:
+            remove(name)
+
+
+def _finish_swaps(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> None:
+    """A complete compacted segment replaces every segment in its range, then loses its suffix."""
+    disk = home.directory.disk
+    for name in sorted(name for name in entries if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
+        base_offset = _base_of(name)
+        end_offset = _end_of_swap(home, name, base_offset, entries[name].size)
+        for other in sorted(name for name in entries if name.endswith(LOG_SUFFIX)):
+            if base_offset <= _base_of(other) < max(end_offset, base_offset + 1):
+                for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+                    gone = other.removesuffix(LOG_SUFFIX) + suffix
+                    if gone in entries:
+                        disk.remove(f"{home.path}/{gone}")
+                        del entries[gone]
+    for name in [name for name in entries if name.endswith(SWAP_SUFFIX)]:
+        plain = name.removesuffix(SWAP_SUFFIX)
+        disk.rename(f"{home.path}/{name}", f"{home.path}/{plain}")
+        entries[plain] = entries.pop(name)._replace(name=plain)
+    if entries:
+        disk.sync_directory(home.path)
+
+
+def _end_of_swap(home: PartitionHome, name: str, base_offset: int, size: int) -> int:
+    file = home.directory.open(f"{home.path}/{name}")
+    end_offset, position = base_offset, 0
+    while position + 61 <= size:
+        header = read_header(file.pread(61, position))
+        end_offset, position = header.end_offset, position + header.size
+    return end_offset
+
+
+def _base_of(name: str) -> int:
+    stem = name.partition(".")[0]
+    return int(stem) if stem.isdecimal() else 0
+
+
+def _segments(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> list[Segment]:
+    found = []
+    for name, entry in entries.items():
+        stem = name.removesuffix(LOG_SUFFIX)
+        if name.endswith(LOG_SUFFIX) and len(stem) == 20 and stem.isdecimal():
+            modified_ms = entry.modified_ms
+            found.append(
+                Segment(home, int(stem), size=entry.size, created_ms=modified_ms, modified_ms=modified_ms)
+            )
+    found.sort(key=lambda segment: segment.base_offset)
+    return found
+
+
+# -- after a crash -------------------------------------------------------------------------------------
+
+
+def _recover_from(
+    home: PartitionHome, segments: list[Segment], recovery_point: int, config: LogConfig
+) -> None:
+    """Check every batch from the segment of the recovery point on; drop all behind the first bad one."""
+    first = max((at for at, each in enumerate(segments) if each.base_offset <= recovery_point), default=0)
+    disk = home.directory.disk
+    for at in range(first, len(segments)):
+        following = segments[at + 1].base_offset if at + 1 < len(segments) else None
+        if not recover_segment(segments[at], following, config.index_interval_bytes):
+            for lost in reversed(segments[at + 1 :]):
+                for path in lost.rename_to_deleted():
+                    disk.remove(path)
+            del segments[at + 1 :]
+            disk.sync_directory(home.path)
+            break
+    _rebuild_aborted(home, segments[first:])
+
+
+def recover_segment(segment: Segment, next_base_offset: int | None, interval_bytes: int) -> bool:
+    """Keep the sound batches of a segment and index them anew; False if anything had to be cut off."""
+    segment.begin_rebuild()
+    good_end, last_offset = 0, segment.base_offset - 1
+    try:
+        for header in segment.scan(0):
+            if not _is_sound(segment, header, last_offset, next_base_offset):
+                break
+            segment.note(header, header.position, interval_bytes)
+            good_end, last_offset = header.end_position, header.last_offset
+    except CorruptRecords:
+        pass
+    if good_end == segment.size:
+        return True
+    segment.cut_at(good_end)
+    return False
+
+
+def _is_sound(segment: Segment, header: BatchHeader, last_offset: int, next_base_offset: int | None) -> bool:
+    if header.base_offset <= last_offset or header.last_offset_delta < 0:
+        return False
+    if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
+        return False
+    if next_base_offset is not None and header.last_offset >= next_base_offset:
+        return False
+    content = segment.file().pread(header.size, header.position)
+    return len(content) == header.size and crc_is_valid(content, read_header(content))
+
+
+def _rebuild_aborted(home: PartitionHome, recovered: list[Segment]) -> None:
+    """The transaction indexes of recovered segments, from their batches."""
+    base_offset = recovered[0].base_offset
+    found = [offset for offset in snapshot_offsets(home) if offset <= base_offset]
+    state = newest_sound_snapshot(home, found) or ProducerState(base_offset)
+    for segment in recovered:
+        segment.save_aborted(replay(state, segment, segment.base_offset + RELATIVE_OFFSET_MAX))
+
+
+# -- where the log ends --------------------------------------------------------------------------------
+
+
+def _end_offset(home: PartitionHome, segments: list[Segment], config: LogConfig) -> int:
+    """The offset behind the last batch; looks only at the tail of the last segment."""
+    if not segments:
+        return 0
+    last = segments[-1]
+    if last.size == 0:
+        return last.base_offset
+    try:
+        found = _last_batch(last, _last_indexed_position(last))
+        if found is not None and found.end_position == last.size:
+            last.close_file()
+            return found.end_offset
+    except CorruptRecords:
+        pass
+    recover_segment(last, None, config.index_interval_bytes)
+    found = _last_batch(last, 0)
+    return last.base_offset if found is None else found.end_offset
+
+
+def _last_indexed_position(segment: Segment) -> int:
+    """The position in the last index entry, if it can be one."""
+    try:
+        file = segment.home.directory.open(segment.path(offset_index.SUFFIX))
+    except FileNotFoundError:
+        return 0
+    size = file.size()
+    content = file.pread(8, size - 8) if size >= 8 and size % 8 == 0 else b""
+    position = int.from_bytes(content[4:8], "big", signed=True) if len(content) == 8 else 0
+    return position if 0 <= position < segment.size else 0
+
+
+def _last_batch(segment: Segment, position: int) -> BatchHeader | None:
+    last = None
+    for header in segment.scan(position):
+        last = header
+    return last
+
+
+def _begin_anew(home: PartitionHome, segments: list[Segment], offset: int, now_ms: int) -> int:
+    """An empty log at ``offset``: there was none, or all of it lies below the log start."""
+    for segment in reversed(segments):
+        for path in segment.rename_to_deleted():
+            home.directory.disk.remove(path)
+    segment = Segment(home, offset, created_ms=now_ms, modified_ms=now_ms)
+    segment.create()
+    home.directory.disk.sync_directory(home.path)
+    segments[:] = [segment]
+    return offset

@@ -1,0 +1,350 @@
+"""A segment of a log: one ``.log`` file of whole batches, and the indexes that find them."""
+
+from collections.abc import Iterator, Sequence
+
+from ottla.records.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+    CorruptRecords,
+    crc_is_valid,
+    read_header,
+)
+from ottla.storage import offset_index, time_index, txn_index
+from ottla.storage.disk import File
+from ottla.storage.log_directory import DELETED_SUFFIX, PartitionHome
+from ottla.storage.offset_index import OffsetIndex, decode_offset_index
+from ottla.storage.producer_state import SUFFIX as SNAPSHOT_SUFFIX
+from ottla.storage.time_index import TimeIndex, decode_time_index
+from ottla.storage.txn_index import AbortedTransaction, decode_txn_index, encode_aborted
+
+LOG_SUFFIX = ".log"
+SCAN_BYTES = 8192
+RELATIVE_OFFSET_MAX = 2**31 - 1
+SUFFIXES = (LOG_SUFFIX, offset_index.SUFFIX, time_index.SUFFIX, txn_index.SUFFIX)
+
+
+class Segment:
+    """Batches from ``base_offset`` on. Files are opened and indexes read when first needed."""
+
+    __slots__ = (
+        "_aborted",
+        "_file",
+        "_first_timestamp",
+        "_index",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_times",
+        "base_offset",
+        "bytes_since_entry",
+        "created_ms",
+        "home",
+        "indexes_changed",
+        "modified_ms",
+        "recently_used",
+        "size",
+    )
+
+    def __init__(
+        self,
+        home: PartitionHome,
+        base_offset: int,
+        *,
+        size: int = 0,
+        created_ms: int = 0,
+        modified_ms: int = 0,
+    ) -> None:
+        self.home = home
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.modified_ms = modified_ms
+        self.bytes_since_entry = 0
+        self.recently_used = False
+        self.indexes_changed = False
+        self._file: File | None = None
+        self._index: OffsetIndex | None = None
+        self._times: TimeIndex | None = None
+        self._aborted: list[AbortedTransaction] | None = None
+        self._first_timestamp: int | None = None
+        self._max_timestamp: int | None = None
+        self._max_timestamp_offset = base_offset
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def path(self, suffix: str) -> str:
+        return self.home.file(self.base_offset, suffix)
+
+    def file(self) -> File:
+        """The open ``.log`` file."""
+        file = self._file
+        if file is None:
+            file = self._file = self.home.directory.open(self.path(LOG_SUFFIX))
+            self.home.directory.open_files.opened(self)
+        self.recently_used = True
+        return file
+
+    def create(self) -> None:
+        """Make the ``.log`` file; a left-over of the same name loses its content."""
+        self._file = self.home.directory.open(self.path(LOG_SUFFIX), create=True)
+        if self._file.size():
+            self._file.truncate(0)
+        self.home.directory.open_files.opened(self)
+        self._index = OffsetIndex(self.base_offset)
+        self._times = TimeIndex(self.base_offset)
+        self._aborted = []
+        self._max_timestamp = NO_TIMESTAMP
+        self.indexes_changed = True
+
+    def release_file(self) -> None:
+        """Let go of the open file; slices still held by readers keep it alive."""
+        self._file = None
+
+    def close_file(self) -> None:
+        self._file = None
+        self.home.directory.open_files.closed(self)
+
+    # -- indexes -----------------------------------------------------------------------------------
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            self._load_indexes()
+        assert self._index is not None, "indexes were just loaded"
+        return self._index
+
+    @property
+    def times(self) -> TimeIndex:
+        if self._times is None:
+            self._load_indexes()
+        assert self._times is not None, "indexes were just loaded"
+        return self._times
+
+    @property
+    def aborted(self) -> list[AbortedTransaction]:
+        """Aborted transactions whose marker is in this segment."""
+        if self._aborted is None:
+            content = self._read_if_there(txn_index.SUFFIX)
+            decoded = decode_txn_index(content or b"", self.base_offset)
+            self._aborted = decoded if decoded is not None else []
+        return self._aborted
+
+    def _read_if_there(self, suffix: str) -> bytes | None:
+        try:
+            return self.home.directory.disk.read_file(self.path(suffix))
+        except FileNotFoundError:
+            return None
+
+    def _load_indexes(self) -> None:
+        """Read both index files; a missing or impossible one is made again from the log."""
+        offsets = self._read_if_there(offset_index.SUFFIX)
+        times = self._read_if_there(time_index.SUFFIX)
+        self._index = self._times = None
+        if offsets is not None and times is not None:
+            self._index = decode_offset_index(self.base_offset, offsets, self.size)
+            self._times = decode_time_index(self.base_offset, times)
+        if self._index is None or self._times is None:
+            self.rebuild_indexes()
+            return
+        if self._max_timestamp is None:
+            self._max_timestamp, self._max_timestamp_offset = self._times.last
+
+    def rebuild_indexes(self, interval_bytes: int = 4096) -> None:
+        """Index the batches of the log file anew."""
+        self.begin_rebuild()
+        for header in self.scan(0):
+            self.note(header, header.position, interval_bytes)
+
+    def begin_rebuild(self) -> None:
+        """Forget the indexes; ``note`` each batch to make them again."""
+        self._index = OffsetIndex(self.base_offset)
+        self._times = TimeIndex(self.base_offset)
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+        self.bytes_since_entry = 0
+        self.indexes_changed = True
+
+    def note(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
+        """Count a batch that begins at a position, and index it if it is time to."""
+        assert self._max_timestamp is not None, "a segment knows its largest timestamp before it grows"
+        last_offset = header[1] + header[7]
+        if header[9] > self._max_timestamp:
+            self._max_timestamp = header[9]
+            self._max_timestamp_offset = last_offset
+        if self.bytes_since_entry > interval_bytes:
+            self.index.append(last_offset, position)
+            self.times.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+            self.bytes_since_entry = 0
+            self.indexes_changed = True
+        self.bytes_since_entry += header[2] + LOG_OVERHEAD
+
+    def save_indexes(self) -> None:
+        """Write the indexes as they are now, with a last entry in the time index."""
+        if self._max_timestamp is not None and self._max_timestamp > self.times.last[0]:
+            self.times.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+            self.indexes_changed = True
+        if self.indexes_changed and self._index is not None and self._times is not None:
+            disk = self.home.directory.disk
+            disk.write_file(self.path(offset_index.SUFFIX), self._index.encoded())
+            disk.write_file(self.path(time_index.SUFFIX), self._times.encoded())
+            self.indexes_changed = False
+
+    def add_aborted(self, entry: AbortedTransaction) -> None:
+        """Note an aborted transaction; the file is made with the first one."""
+        self.aborted.append(entry)
+        file = self.home.directory.open(self.path(txn_index.SUFFIX), create=True)
+        file.append(encode_aborted(entry))
+        file.close()
+
+    def save_aborted(self, entries: list[AbortedTransaction]) -> None:
+        """Replace the transaction index."""
+        self._aborted = entries
+        path = self.path(txn_index.SUFFIX)
+        disk = self.home.directory.disk
+        if entries:
+            disk.write_file(path, b"".join(map(encode_aborted, entries)))
+        elif disk.exists(path):
+            disk.remove(path)
+
+    # -- times -------------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in the segment, or -1."""
+        if self._max_timestamp is None:
+            self._load_indexes()
+        assert self._max_timestamp is not None, "indexes were just loaded"
+        return self._max_timestamp
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention by time goes by: the largest timestamp, or the file's own."""
+        largest = self.max_timestamp
+        return largest if largest >= 0 else self.modified_ms
+
+    def waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
+        """How long the segment has been filled, by its records' time if they have any."""
+        first = self._first_timestamp
+        if first is None and self.size:
+            header = next(self.scan(0), None)
+            first = self._first_timestamp = header.max_timestamp if header is not None else NO_TIMESTAMP
+        return batch_timestamp - first if first is not None and first >= 0 else now_ms - self.created_ms
+
+    # -- batches -----------------------------------------------------------------------------------
+
+    def append(self, data: Buffer, headers: Sequence[BatchHeader], interval_bytes: int) -> None:
+        """Write whole batches in one call and index them. On failure the file is as before, or lost."""
+        if self._max_timestamp is None or self._index is None:
+            self._load_indexes()
+        file = self.file()
+        size = len(data)
+        written = file.append(data)
+        if written != size:
+            self._write_rest(file, memoryview(data)[written:])
+        shift = self.size - headers[0][0]
+        for header in headers:
+            self.note(header, header[0] + shift, interval_bytes)
+        self.size += size
+
+    def _write_rest(self, file: File, rest: memoryview) -> None:
+        """A short write: the next one says why, then nothing of the batch may stay."""
+        try:
+            while rest:
+                rest = rest[file.append(rest) :]
+        except OSError:
+            file.truncate(self.size)
+            raise
+
+    def take_back(self) -> None:
+        """Cut off what a failed write may have left behind the last whole batch."""
+        if self._file is not None:
+            self._file.truncate(self.size)
+
+    def scan(self, position: int) -> Iterator[BatchHeader]:
+        """Headers from a batch's position on; each header's ``position`` is its place in the file.
+
+        Ends at the first place that holds no whole batch; raises ``CorruptRecords`` for a false header.
+        """
+        file = self.file()
+        size = self.size
+        while size - position >= HEADER_SIZE:
+            chunk = file.pread(min(SCAN_BYTES, size - position), position)
+            at = 0
+            while len(chunk) - at >= HEADER_SIZE:
+                header = read_header(chunk, at)
+                if header.length + LOG_OVERHEAD > size - position - at:
+                    return
+                yield tuple.__new__(BatchHeader, (position + at, *header[1:]))
+                at += header.length + LOG_OVERHEAD
+            if at == 0:
+                return
+            position += at
+
+    def locate(self, offset: int) -> BatchHeader | None:
+        """The first batch that ends at or behind an offset; ``None`` if all end before it."""
+        entry_offset, position = self.index.floor(offset)
+        try:
+            for header in self.scan(position):
+                if position and header.position == position and not self._agrees(header, entry_offset):
+                    raise CorruptRecords("an index entry points at no batch of its offset")
+                if header.last_offset >= offset:
+                    return header
+        except CorruptRecords:
+            if not position:
+                raise
+            self.rebuild_indexes()
+            return self.locate(offset)
+        return None
+
+    def _agrees(self, header: BatchHeader, entry_offset: int) -> bool:
+        return self.base_offset <= header.base_offset <= entry_offset
+
+    def read_batch(self, header: BatchHeader) -> bytes:
+        """A batch's bytes, read at its place and checked against its checksum."""
+        content = self.file().pread(header.size, header.position)
+        if len(content) != header.size:
+            raise CorruptRecords(f"the batch at {header.base_offset} is cut short")
+        if not crc_is_valid(content, read_header(content)):
+            raise CorruptRecords(f"the batch at {header.base_offset} fails its checksum")
+        return content
+
+    def accepts(self, last_offset: int) -> bool:
+        """Whether an offset can be told relative to the base in 31 bits."""
+        return 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off every batch that reaches to an offset or beyond."""
+        header = self.locate(offset)
+        if header is not None:
+            self.cut_at(header.position)
+        self.index.truncate_to(offset)
+        self.times.truncate_to(offset)
+        if any(entry.last_offset >= offset for entry in self.aborted):
+            self.save_aborted([entry for entry in self.aborted if entry.last_offset < offset])
+        self._max_timestamp, self._max_timestamp_offset = self.times.last
+        for kept in self.scan(self.index.floor(self.times.last[1])[1]):
+            if kept.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = kept.max_timestamp, kept.last_offset
+        if self.size == 0:
+            self._first_timestamp = None
+        self.bytes_since_entry = 0
+        self.indexes_changed = True
+
+    def cut_at(self, position: int) -> None:
+        """Shorten the file."""
+        self.file().truncate(position)
+        self.size = position
+
+    def rename_to_deleted(self) -> list[str]:
+        """Give all files of the segment the suffix of the dead; returns their new paths."""
+        self.close_file()
+        disk = self.home.directory.disk
+        renamed = []
+        for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX):
+            path = self.path(suffix)
+            if disk.exists(path):
+                disk.rename(path, path + DELETED_SUFFIX)
+                renamed.append(path + DELETED_SUFFIX)
+        return renamed
