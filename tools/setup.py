@@ -28,7 +28,7 @@ INPUTS = (BUILD_LOCK, LOCK, ROOT / "pyproject.toml", Path(__file__).resolve())
 OLDEST = (3, 11)
 NEWEST = (3, 13)
 
-# Measured in a fresh clone. Temporary: pyspark's archive, its unpacked tree and the wheel built out of it, all
+# Measured in a fresh clone. Temporary are pyspark's archive, its unpacked tree and the wheel built of it, all
 # of which pip keeps at the same time; the archive and the wheel then stay in pip's cache.
 VENV_BYTES = 1_400 * 2**20
 TEMP_BYTES = 2_200 * 2**20

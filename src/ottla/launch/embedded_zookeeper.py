@@ -119,6 +119,7 @@ class EmbeddedZooKeeper:
 
     def launch(self) -> None:
         """Start the process and do not wait for it."""
+        self.stop()
         java = self._java or find_java()
         jars = zookeeper_jars()
         lock = lock_data_dir(self.data_dir, LOCK_NAME)
@@ -154,6 +155,7 @@ class EmbeddedZooKeeper:
                     self.port = 0
                     self.launch()
                     continue
+                self.stop()
                 raise LaunchRefused(self._why_it_ended(code))
             if time.monotonic() > give_up:
                 self.stop()

