@@ -1,27 +1,205 @@
-"""Settings that change while the broker runs: topics' and brokers' overrides in ZooKeeper."""
+"""Settings that change while the broker runs: topics' and brokers' overrides in ZooKeeper.
 
+Nobody watches the entities themselves: whoever changes one also leaves a note under ``/config/changes``,
+and every broker watches that (as Kafka's brokers do).
+"""
+
+import logging
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ottla.broker.zk_desk import Steps, persistently
 from ottla.config.areas import BrokerConfig
+from ottla.config.broker_file import with_dynamic
 from ottla.config.log import LogConfig
+from ottla.config.topic_config import with_overrides
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import MalformedZnode
+from ottla.zookeeper.codec_config import decode_config, decode_config_change
+from ottla.zookeeper.ops import (
+    Children,
+    Data,
+    Delete,
+    GetChildren,
+    GetData,
+    MultiDone,
+    MultiRead,
+    WatchEvent,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
+log = logging.getLogger(__name__)
+
+READS_AT_ONCE = 200
+NOTE_LIFE_MS = 15 * 60 * 1000
+"""Notes about changes are removed after a quarter of an hour."""
+
 
 class DynamicConfigs:
-    """The file's settings with ZooKeeper's over them; listens to ``/config/changes``."""
+    """The file's settings with ZooKeeper's over them; ``broker`` is what holds now."""
 
-    __slots__ = ("_node", "broker", "static")
+    __slots__ = (
+        "_default_overrides",
+        "_is_reading",
+        "_last_note",
+        "_must_read_again",
+        "_node",
+        "_own_overrides",
+        "_topic_overrides",
+        "broker",
+        "static",
+    )
 
     def __init__(self, node: "Node", static: BrokerConfig) -> None:
         self._node = node
         self.static = static
         self.broker = static
+        self._default_overrides: dict[str, str] = {}
+        self._own_overrides: dict[str, str] = {}
+        self._topic_overrides: dict[str, dict[str, str]] = {}
+        self._last_note = -1
+        self._is_reading = False
+        self._must_read_again = False
+        node.zk.watch(paths.CONFIG_CHANGES, self._on_note)
+
+    # ---- what others ask
 
     def log_config(self, topic: str) -> LogConfig:
         """A topic's settings now: its overrides over the broker's defaults."""
-        return self.broker.log
+        overrides = self._topic_overrides.get(topic)
+        return with_overrides(self.broker.log, overrides) if overrides else self.broker.log
+
+    def log_configs(self) -> dict[str, LogConfig]:
+        """The settings of every topic that has overrides."""
+        return {topic: self.log_config(topic) for topic, own in self._topic_overrides.items() if own}
+
+    def topic_overrides(self, topic: str) -> dict[str, str]:
+        """What a topic sets for itself."""
+        return self._topic_overrides.get(topic, {})
+
+    def broker_overrides(self) -> tuple[dict[str, str], dict[str, str]]:
+        """ZooKeeper's settings for this broker, and those for all brokers."""
+        return self._own_overrides, self._default_overrides
+
+    def unread(self, topics: Iterable[str]) -> list[str]:
+        """The topics whose settings have not been read yet, because they are new."""
+        return [topic for topic in topics if topic not in self._topic_overrides]
+
+    def read_topics(self, topics: Iterable[str], then: Callable[[], None]) -> None:
+        """Read the settings of new topics, before their logs are made."""
+        self._node.zk.run(self._read_topics(list(topics)), lambda _: then())
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """The topics are gone; one of the same name will be another."""
+        for topic in topics:
+            self._topic_overrides.pop(topic, None)
+
+    # ---- reading
+
+    def load(self) -> Steps[None]:
+        """Read everything; the watch is armed first, so that no change is missed."""
+        notes = yield from persistently(GetChildren(paths.CONFIG_CHANGES, watch=True))
+        if isinstance(notes, Children):
+            self._last_note = max((paths.sequence_number(name) for name in notes.names), default=-1)
+        listed = yield from persistently(GetChildren(paths.CONFIG_TOPICS))
+        if isinstance(listed, Children):
+            yield from self._read_topics(list(listed.names))
+        yield from self._read_broker(paths.DEFAULT_ENTITY)
+        yield from self._read_broker(str(self._node.broker_id))
+
+    def _read_topics(self, topics: list[str]) -> Steps[None]:
+        for begin in range(0, len(topics), READS_AT_ONCE):
+            some = topics[begin : begin + READS_AT_ONCE]
+            reads = tuple(GetData(paths.config_entity("topics", topic)) for topic in some)
+            done = yield from persistently(MultiRead(reads))
+            results = done.results if isinstance(done, MultiDone) else ()
+            for topic, result in zip(some, results, strict=False):
+                self._set_topic(topic, self._overrides_of(result, f"topics/{topic}"))
+
+    def _read_broker(self, entity: str) -> Steps[None]:
+        result = yield from persistently(GetData(paths.config_entity("brokers", entity)))
+        overrides = self._overrides_of(result, f"brokers/{entity}")
+        if entity == paths.DEFAULT_ENTITY:
+            self._default_overrides = overrides
+        else:
+            self._own_overrides = overrides
+        self._rebuild()
+
+    @staticmethod
+    def _overrides_of(result: object, what: str) -> dict[str, str]:
+        if not isinstance(result, Data):
+            return {}
+        try:
+            return decode_config(result.data).config
+        except MalformedZnode as malformed:
+            log.warning("settings cannot be read entity=%s reason=%s", what, malformed)
+            return {}
+
+    def _set_topic(self, topic: str, overrides: dict[str, str]) -> None:
+        before = self._topic_overrides.get(topic)
+        self._topic_overrides[topic] = overrides
+        if before is not None and before != overrides:
+            config = self.log_config(topic)
+            log.info("topic settings changed topic=%s overrides=%s", topic, overrides)
+            self._node.partitions.on_topic_config_changed(topic, config)
+            self._node.controller.on_topic_config_changed(topic, config)
+
+    def _rebuild(self) -> None:
+        before = self.broker
+        self.broker = with_dynamic(self.static, self._default_overrides, self._own_overrides)
+        if self.broker != before and self._node.is_started:
+            log.info("broker settings changed broker=%d", self._node.broker_id)
+            self._node.partitions.on_broker_config_changed(before, self.broker)
+
+    # ---- changes
 
     def on_new_session(self) -> None:
         """Changes may have been missed: read everything again."""
+        self._node.zk.run(self.load())
+
+    def _on_note(self, event: WatchEvent) -> None:
+        if self._is_reading:
+            self._must_read_again = True
+            return
+        self._is_reading = True
+        self._node.zk.run(self._follow_notes(), self._followed)
+
+    def _followed(self, _: None) -> None:
+        self._is_reading = False
+        if self._must_read_again:
+            self._must_read_again = False
+            self._is_reading = True
+            self._node.zk.run(self._follow_notes(), self._followed)
+
+    def _follow_notes(self) -> Steps[None]:
+        notes = yield from persistently(GetChildren(paths.CONFIG_CHANGES, watch=True))
+        if not isinstance(notes, Children):
+            return
+        for name in sorted(notes.names, key=paths.sequence_number):
+            yield from self._follow(name)
+
+    def _follow(self, name: str) -> Steps[None]:
+        path = f"{paths.CONFIG_CHANGES}/{name}"
+        number = paths.sequence_number(name)
+        note = yield from persistently(GetData(path))
+        if not isinstance(note, Data):
+            return
+        if number > self._last_note:
+            self._last_note = number
+            try:
+                entity = decode_config_change(note.data)
+            except MalformedZnode as malformed:
+                log.warning("a note of changed settings cannot be read note=%s reason=%s", name, malformed)
+                return
+            yield from self._read_entity(entity)
+        if note.stat.ctime_ms + NOTE_LIFE_MS < self._node.clock.wall_ms():
+            yield from persistently(Delete(path, note.stat.version))
+
+    def _read_entity(self, entity: str) -> Steps[None]:
+        kind, _, name = entity.partition("/")
+        if kind == "topics":
+            yield from self._read_topics([name])
+        elif kind == "brokers" and name in (paths.DEFAULT_ENTITY, str(self._node.broker_id)):
+            yield from self._read_broker(name)

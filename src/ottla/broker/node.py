@@ -12,6 +12,7 @@ from ottla.broker.clock import Clock
 from ottla.broker.connections import Connections
 from ottla.broker.controller_host import ControllerHost
 from ottla.broker.dynamic_config import DynamicConfigs
+from ottla.broker.features import Features
 from ottla.broker.metadata_image import MetadataImage, MetadataUpdate
 from ottla.broker.outputs import Output, RunInThread
 from ottla.broker.partitions import Partitions
@@ -43,8 +44,7 @@ class NodeState(Enum):
 
     STARTING = "starting"
     RUNNING = "running"
-    SHUTTING_DOWN = "shutting down"
-    STOPPED = "stopped"
+    STOPPING = "stopping"
 
 
 class Node:
@@ -61,19 +61,19 @@ class Node:
         self.state = NodeState.STARTING
         self.broker_id: BrokerId = BrokerId(config.broker_id)
         self.cluster_id = ""
-        self.feature_epoch = -1
         self.controller_epoch = 0
-        """The highest controller epoch seen in LeaderAndIsr, StopReplica and UpdateMetadata; lower ones are refused."""
+        """The highest seen in a controller's request; requests with a lower one are refused."""
         self.outputs: list[Output] = []
         self.log_dirs: LogDirs
         self.apis = apis.by_key()
         self.timers = Timers(clock)
         self.connections = Connections(self.outputs, config.listeners.control_plane_listener_name)
-        self.zk = ZkDesk(self.outputs)
+        self.zk = ZkDesk(self.outputs, self.timers)
         self.links = PeerLinks(self)
         self.metadata = MetadataImage()
         self.configs = DynamicConfigs(self, config)
         self.registration = Registration(self)
+        self.features = Features(self)
         self.producer_ids = ProducerIds(self)
         self.topic_creation = TopicCreation(self)
         self.waiting = Waiting(self)
@@ -99,6 +99,9 @@ class Node:
         """One whole request, without its size; the frame is lent for the call."""
         connection = self.connections.get(connection_id)
         if connection is None or connection.is_closed:
+            return
+        if self.state is NodeState.STOPPING:
+            connection.close("the broker stops")
             return
         try:
             header, body_offset = decode_request_header(frame)
@@ -168,7 +171,7 @@ class Node:
         """The session opened, faltered or ended."""
         match event:
             case SessionConnected():
-                self.zk.connected(event.is_new)
+                self.zk.connected(event.session_id)
                 if event.is_new:
                     self._on_new_session()
             case SessionSuspended():
@@ -185,6 +188,7 @@ class Node:
         elif self.state is NodeState.RUNNING:
             self.registration.register_again(self._on_registered_again)
             self.configs.on_new_session()
+            self.features.read()
 
     def _on_registered_again(self) -> None:
         self.controller.on_new_session()
@@ -194,9 +198,9 @@ class Node:
     def apply_metadata(self, update: MetadataUpdate) -> None:
         """An UpdateMetadata passed the fences: the picture changes, and everyone who looks at it hears so."""
         change = self.metadata.apply(update)
+        self.configs.forget_topics(change.deleted_topics)
         self.partitions.on_metadata_changed(change)
         self.controller.on_metadata_changed(change)
-        self.topic_creation.on_metadata_changed(change)
 
     def run_in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """Do slow work off the loop; ``then`` gets what it returned, or the exception it raised."""
@@ -209,6 +213,19 @@ class Node:
     def start(self) -> None:
         """Begin; the edge is already connecting to ZooKeeper."""
         self.startup.begin()
+
+    @property
+    def is_started(self) -> bool:
+        return self.state is not NodeState.STARTING
+
+    def started(self) -> None:
+        """The broker is registered and serves."""
+        self.state = NodeState.RUNNING
+        self.controller.start()
+
+    def stopping(self) -> None:
+        """Requests are refused from now on."""
+        self.state = NodeState.STOPPING
 
     def begin_shutdown(self) -> None:
         """Leave in order: leaderships first, then clients, logs and the registration. Twice is once."""

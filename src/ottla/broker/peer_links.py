@@ -1,6 +1,5 @@
 """Connections to the other brokers: one ordered line per broker and purpose, opened when first used."""
 
-import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +10,11 @@ from ottla.broker.outputs import CloseLink, OpenLink, SendOnLink
 from ottla.broker.timers import Timer
 from ottla.model.errors import MalformedRequest
 from ottla.model.ids import BrokerId
+from ottla.wire.apis import message_classes
 from ottla.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.fields import Response
 from ottla.wire.headers import decode_response, frame_request
+from ottla.wire.keys import ApiKey
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -34,10 +36,9 @@ Then: TypeAlias = Callable[[Any], None]
 
 
 @cache
-def response_type(request_type: type) -> Any:
-    """The response that belongs to a request: both live in the API's module."""
-    module = sys.modules[request_type.__module__]
-    return getattr(module, request_type.__name__.removesuffix("Request") + "Response")
+def response_type(api_key: ApiKey) -> type[Response]:
+    """The class of an API's answers."""
+    return message_classes(api_key)[1]
 
 
 class _Sent:
@@ -144,15 +145,14 @@ class PeerLink:
         self._node.outputs.append(OpenLink(self.id, *address))
 
     def _send(self, message: Any, version: int, then: Then) -> None:
+        api_key = ApiKey(message.spec.api_key)
         if self.peer_versions is not None:
-            highest = self.peer_versions.get(message.api_key, (0, version))[1]
+            highest = self.peer_versions.get(api_key, (0, version))[1]
             version = min(version, highest)
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         deadline_ms = self._node.clock.monotonic_ms() + self.request_timeout_ms
-        self._in_flight.append(
-            _Sent(correlation_id, response_type(type(message)), version, then, deadline_ms)
-        )
+        self._in_flight.append(_Sent(correlation_id, response_type(api_key), version, then, deadline_ms))
         if self._watchdog is None:
             self._watchdog = self._node.timers.after(self.request_timeout_ms, self._check_deadline)
         parts = frame_request(message, version, correlation_id, self.client_id)

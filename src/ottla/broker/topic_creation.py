@@ -1,20 +1,126 @@
-"""Topics that this broker creates by itself: asked for by name, or needed by a coordinator."""
+"""Topics that this broker creates by itself: asked for by name, or needed by a coordinator.
 
+Any broker may do so: it writes the topic's znodes, and the controller, which watches them, gives the
+partitions their leaders.
+"""
+
+import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.broker.metadata_image import MetadataChange
+from ottla.broker import topic_names
+from ottla.broker.zk_desk import Steps, persistently
+from ottla.controller.placement import Placement, PlacementRefused, place_replicas
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicId, is_usable_topic_id
+from ottla.model.partition_state import ReplicaAssignment
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import TopicNode, encode_topic
+from ottla.zookeeper.codec_config import ConfigNode, encode_config
+from ottla.zookeeper.ops import ANY_VERSION, Create, Created, Exists, Failed, SetData, ZkCode
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+
+log = logging.getLogger(__name__)
 
 
 class TopicCreation:
     """Writes new topics to ZooKeeper; the controller then gives them leaders."""
 
-    __slots__ = ("_node",)
+    __slots__ = ("_node", "_under_way")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
+        self._under_way: set[str] = set()
 
-    def on_metadata_changed(self, change: MetadataChange) -> None:
-        """A topic that was being created may have come."""
+    def create_for_client(self, name: str) -> ErrorCode:
+        """Create a topic that a client asked for; the client is told to look again in a moment."""
+        if name == topic_names.OFFSETS_TOPIC:
+            return self.create_offsets_topic()
+        if any(topic_names.collide(name, other) for other in self._node.metadata.topics):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        topics = self._node.config.topics
+        return self._create(name, topics.num_partitions, topics.default_replication_factor, {})
+
+    def create_offsets_topic(self) -> ErrorCode:
+        """Create the topic that groups keep their offsets in."""
+        groups = self._node.config.groups
+        overrides = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(groups.offsets_topic_segment_bytes),
+        }
+        return self._create(
+            topic_names.OFFSETS_TOPIC,
+            groups.offsets_topic_num_partitions,
+            groups.offsets_topic_replication_factor,
+            overrides,
+        )
+
+    def create_transactions_topic(self) -> ErrorCode:
+        """Create the topic that transactions are kept in."""
+        transactions = self._node.config.transactions
+        overrides = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(transactions.transaction_state_log_min_isr),
+            "segment.bytes": str(transactions.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        }
+        return self._create(
+            topic_names.TRANSACTIONS_TOPIC,
+            transactions.transaction_state_log_num_partitions,
+            transactions.transaction_state_log_replication_factor,
+            overrides,
+        )
+
+    def _create(
+        self, name: str, partitions: int, replication_factor: int, overrides: Mapping[str, str]
+    ) -> ErrorCode:
+        if name in self._under_way:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        placed = self._place(partitions, replication_factor)
+        if isinstance(placed, PlacementRefused):
+            log.warning("a topic cannot be created topic=%s reason=%s", name, placed.why)
+            return ErrorCode.INVALID_REPLICATION_FACTOR
+        self._under_way.add(name)
+        self._node.zk.run(self._write(name, placed, overrides), lambda outcome: self._written(name, outcome))
+        return ErrorCode.LEADER_NOT_AVAILABLE
+
+    def _place(self, partitions: int, replication_factor: int) -> Placement | PlacementRefused:
+        racks = {broker: live.rack for broker, live in self._node.metadata.brokers.items()}
+        if replication_factor > len(racks):
+            return PlacementRefused(
+                f"{replication_factor} replicas are asked for, {len(racks)} brokers are there"
+            )
+        draw = self._node.random.randrange
+        return place_replicas(
+            racks, partitions, replication_factor, start=draw(len(racks)), shift=draw(len(racks))
+        )
+
+    def _write(self, name: str, placed: Placement, overrides: Mapping[str, str]) -> Steps[str]:
+        """The settings first, so that the controller finds them when it finds the topic."""
+        if not isinstance((yield from persistently(Exists(paths.topic(name)))), Failed):
+            return "it exists already"
+        config_path = paths.config_entity("topics", name)
+        settings = encode_config(ConfigNode(dict(overrides)))
+        configured = yield from persistently(SetData(config_path, settings, ANY_VERSION))
+        if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
+            yield from persistently(Create(config_path, settings))
+        assignments = {number: ReplicaAssignment(replicas) for number, replicas in placed.items()}
+        node = TopicNode(self._new_topic_id(), assignments)
+        created = yield from persistently(Create(paths.topic(name), encode_topic(node)))
+        if isinstance(created, Created):
+            return "created"
+        return str(created.code.name)
+
+    def _new_topic_id(self) -> TopicId:
+        while True:
+            candidate = TopicId(self._node.random.randbytes(16))
+            if is_usable_topic_id(candidate):
+                return candidate
+
+    def _written(self, name: str, outcome: str) -> None:
+        self._under_way.discard(name)
+        log.info("topic creation topic=%s outcome=%s", name, outcome)

@@ -1,14 +1,35 @@
 """Where the node hands in its ZooKeeper operations, and where answers, watches and sessions come back."""
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from ottla.broker.outputs import Output, SubmitToZooKeeper
-from ottla.zookeeper.ops import Exists, GetAcl, GetChildren, GetData, Lost, MultiRead, Sync
+from ottla.broker.timers import Timers
+from ottla.zookeeper.ops import (
+    Exists,
+    GetAcl,
+    GetChildren,
+    GetData,
+    Lost,
+    MultiRead,
+    Op,
+    Result,
+    Sync,
+    WatchEvent,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Among steps: wait this long before the next one."""
+
+    ms: int
+
 
 T = TypeVar("T")
 Then: TypeAlias = Callable[[Any], None]
-Steps: TypeAlias = Generator[Any, Any, T]
+Steps: TypeAlias = Generator[Op | Pause, Any, T]
 """Operations one after the other: each ``yield`` gives one and gets its result."""
 
 READS = (GetData, Exists, GetChildren, GetAcl, MultiRead, Sync)
@@ -19,7 +40,7 @@ class ZkDesk:
 
     A read that was lost with the connection is asked again by itself, and so is a write that surely was
     not applied. A write that may have been applied comes back as ``Lost``: only who sent it knows what
-    to look for. Nothing is asked again across the end of a session.
+    to look for. Nothing is asked again across the end of a session: then reads come back as ``Lost`` too.
     """
 
     __slots__ = (
@@ -27,26 +48,30 @@ class ZkDesk:
         "_outputs",
         "_pending",
         "_postponed",
+        "_timers",
         "_watchers",
         "is_connected",
+        "session_id",
         "session_number",
     )
 
-    def __init__(self, outputs: list[Output]) -> None:
+    def __init__(self, outputs: list[Output], timers: Timers) -> None:
         self._outputs = outputs
+        self._timers = timers
         self._next_token = 0
-        self._pending: dict[int, tuple[int, Any, Then]] = {}
-        self._postponed: list[tuple[int, Any, Then]] = []
-        self._watchers: dict[str, list[Callable[[Any], None]]] = {}
+        self._pending: dict[int, tuple[int, Op, Then]] = {}
+        self._postponed: list[tuple[int, Op, Then]] = []
+        self._watchers: dict[str, list[Callable[[WatchEvent], None]]] = {}
         self.is_connected = False
+        self.session_id = 0
         self.session_number = 0
-        """Counts the sessions, so that a late answer can be told from a present one."""
+        """Counts the sessions that ended, so that a late answer can be told from a present one."""
 
-    def submit(self, operation: Any, then: Then) -> None:
+    def submit(self, operation: Op, then: Then) -> None:
         """Run one operation; ``then`` gets its result, in the order of submission."""
         self._send(self.session_number, operation, then)
 
-    def _send(self, session: int, operation: Any, then: Then) -> None:
+    def _send(self, session: int, operation: Op, then: Then) -> None:
         self._next_token += 1
         self._pending[self._next_token] = (session, operation, then)
         self._outputs.append(SubmitToZooKeeper(self._next_token, operation))
@@ -56,16 +81,19 @@ class ZkDesk:
 
         def step(result: Any) -> None:
             try:
-                operation = steps.send(result)
+                wanted = steps.send(result)
             except StopIteration as stop:
                 if then is not None:
                     then(stop.value)
                 return
-            self.submit(operation, step)
+            if isinstance(wanted, Pause):
+                self._timers.after(wanted.ms, lambda: step(None))
+            else:
+                self.submit(wanted, step)
 
         step(None)
 
-    def on_result(self, token: int, result: Any) -> None:
+    def on_result(self, token: int, result: Result) -> None:
         """The edge has the answer of an operation."""
         session, operation, then = self._pending.pop(token)
         may_repeat = isinstance(result, Lost) and (isinstance(operation, READS) or not result.maybe_applied)
@@ -76,14 +104,13 @@ class ZkDesk:
         else:
             self._postponed.append((session, operation, then))
 
-    def connected(self, is_new_session: bool) -> None:
+    def connected(self, session_id: int) -> None:
         """The session is usable; what was lost with the last connection is asked again."""
         self.is_connected = True
-        if is_new_session:
-            self.session_number += 1
+        self.session_id = session_id
         postponed, self._postponed = self._postponed, []
-        for session, operation, then in postponed:
-            self._send(session, operation, then)
+        for _, operation, then in postponed:
+            self.submit(operation, then)
 
     def suspended(self) -> None:
         """The connection is gone; the session may still live."""
@@ -97,11 +124,11 @@ class ZkDesk:
         for _, _, then in postponed:
             then(Lost(maybe_applied=False))
 
-    def watch(self, path: str, handler: Callable[[Any], None]) -> None:
+    def watch(self, path: str, handler: Callable[[WatchEvent], None]) -> None:
         """Call this whenever a watch on the path fires. Arming the watch is the reader's business."""
         self._watchers.setdefault(path, []).append(handler)
 
-    def unwatch(self, path: str, handler: Callable[[Any], None]) -> None:
+    def unwatch(self, path: str, handler: Callable[[WatchEvent], None]) -> None:
         """Do not call this for the path any more."""
         handlers = self._watchers.get(path, [])
         if handler in handlers:
@@ -109,7 +136,14 @@ class ZkDesk:
         if not handlers:
             self._watchers.pop(path, None)
 
-    def on_watch(self, event: Any) -> None:
+    def on_watch(self, event: WatchEvent) -> None:
         """A watch fired."""
         for handler in list(self._watchers.get(event.path, ())):
             handler(event)
+
+
+def persistently(operation: Op) -> Steps[Any]:
+    """The result of an operation that may be repeated without harm: until it is not lost."""
+    while isinstance(result := (yield operation), Lost):
+        yield Pause(100)
+    return result

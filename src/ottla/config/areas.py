@@ -5,6 +5,7 @@ A field is named after its Kafka setting with ``_`` for ``.``, so that one searc
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from ottla.config.group import GroupConfig
 from ottla.config.log import NEVER_MS, LogConfig
@@ -37,6 +38,13 @@ class ListenersConfig:
     control_plane_listener_name: str | None = None
 
 
+@cache
+def parse_connection_overrides(text: str) -> dict[str, int]:
+    """``host:count`` pairs, separated by commas; ``ValueError`` when it is none."""
+    pairs = [pair.strip().rpartition(":") for pair in text.split(",") if pair.strip()]
+    return {host.strip(): int(count) for host, _, count in pairs}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionsConfig:
     """Limits of the listeners and of each connection."""
@@ -50,6 +58,11 @@ class ConnectionsConfig:
     socket_request_max_bytes: int = 104_857_600
     socket_send_buffer_bytes: int = 102_400
     request_timeout_ms: int = 30_000
+
+    @property
+    def max_connections_by_ip(self) -> dict[str, int]:
+        """The limits of single addresses."""
+        return parse_connection_overrides(self.max_connections_per_ip_overrides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from ottla.config.areas import (
     TopicsConfig,
     TransactionsConfig,
     ZooKeeperConfig,
+    parse_connection_overrides,
 )
 from ottla.config.definitions import broker_settings, dynamic_only_settings
 from ottla.config.group import GroupConfig
@@ -81,6 +82,10 @@ def _check_together(properties: Mapping[str, str], values: dict[str, Value], pro
         problems.append("zookeeper.set.acl=true: Ottla does not set ACLs in ZooKeeper yet")
     if values["replica.selector.class"] not in (None, "", RACK_AWARE_SELECTOR):
         problems.append(f"replica.selector.class: Ottla knows {RACK_AWARE_SELECTOR} only")
+    try:
+        parse_connection_overrides(str(values["max.connections.per.ip.overrides"]))
+    except ValueError:
+        problems.append("max.connections.per.ip.overrides: write host:count, separated by commas")
     _check_identity(properties, values, problems)
     _check_replication(values, problems)
 

@@ -3,8 +3,20 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ottla.broker.apis import api_versions
+from ottla.broker.apis import (
+    api_versions,
+    describe_cluster,
+    find_coordinator,
+    init_producer_id,
+    metadata,
+    update_metadata,
+)
 from ottla.wire.apis.api_versions import ApiVersionsRequest
+from ottla.wire.apis.describe_cluster import DescribeClusterRequest
+from ottla.wire.apis.find_coordinator import FindCoordinatorRequest
+from ottla.wire.apis.init_producer_id import InitProducerIdRequest
+from ottla.wire.apis.metadata import MetadataRequest
+from ottla.wire.apis.update_metadata import UpdateMetadataRequest
 from ottla.wire.keys import ApiKey
 
 
@@ -16,10 +28,17 @@ class Api(NamedTuple):
     max_version: int
     request: Any
     handle: Callable[[Any, Any, Any], Any]
-    """``handle(node, request, body)`` returns the response, or None when the request was parked or answered."""
+    """``handle(node, request, body)`` returns the response; None when it was parked or answered already."""
 
 
-APIS: tuple[Api, ...] = (Api(ApiKey.API_VERSIONS, 0, 4, ApiVersionsRequest, api_versions.handle),)
+APIS: tuple[Api, ...] = (
+    Api(ApiKey.METADATA, 0, 12, MetadataRequest, metadata.handle),
+    Api(ApiKey.UPDATE_METADATA, 0, 8, UpdateMetadataRequest, update_metadata.handle),
+    Api(ApiKey.FIND_COORDINATOR, 0, 6, FindCoordinatorRequest, find_coordinator.handle),
+    Api(ApiKey.API_VERSIONS, 0, 4, ApiVersionsRequest, api_versions.handle),
+    Api(ApiKey.INIT_PRODUCER_ID, 0, 5, InitProducerIdRequest, init_producer_id.handle),
+    Api(ApiKey.DESCRIBE_CLUSTER, 0, 1, DescribeClusterRequest, describe_cluster.handle),
+)
 """In the order of the keys, which is the order of ApiVersions' answer."""
 
 

@@ -17,7 +17,7 @@ def handle(node: "Node", request: Request, body: ApiVersionsRequest) -> ApiVersi
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=advertised(node),
-        finalized_features_epoch=node.feature_epoch,
+        finalized_features_epoch=node.features.epoch,
     )
 
 

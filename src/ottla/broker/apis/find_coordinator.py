@@ -1,0 +1,85 @@
+"""FindCoordinator 0-6: the broker that leads the key's partition of the offsets topic."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker import topic_names
+from ottla.broker.request import Request
+from ottla.model.cluster import Endpoint
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+log = logging.getLogger(__name__)
+
+GROUP = 0
+TRANSACTION = 1
+
+
+def handle(node: "Node", request: Request, body: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """One coordinator up to version 3, one a key from version 4 on."""
+    keys = body.coordinator_keys if request.api_version >= 4 else (body.key,)
+    found = [_find(node, request, body.key_type, key) for key in keys]
+    if request.api_version >= 4:
+        return FindCoordinatorResponse(coordinators=found)
+    return FindCoordinatorResponse(
+        error_code=found[0].error_code,
+        error_message=found[0].error_message,
+        node_id=found[0].node_id,
+        host=found[0].host,
+        port=found[0].port,
+    )
+
+
+def _find(node: "Node", request: Request, key_type: int, key: str) -> Coordinator:
+    if key_type == GROUP:
+        return _find_group(node, request, key)
+    if key_type == TRANSACTION:
+        log.warning(
+            "transactions are not coordinated by Ottla transactional_id=%s client=%s",
+            key,
+            request.client_host,
+        )
+        return _nobody(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return _nobody(key, ErrorCode.INVALID_REQUEST)
+
+
+def _find_group(node: "Node", request: Request, group: str) -> Coordinator:
+    offsets_topic = node.metadata.topics.get(topic_names.OFFSETS_TOPIC)
+    if offsets_topic is None:
+        node.topic_creation.create_offsets_topic()
+        return _nobody(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = partition_for(group, len(offsets_topic.partitions))
+    info = node.metadata.partition(TopicPartition(topic_names.OFFSETS_TOPIC, partition))
+    endpoint = node.metadata.endpoint(info.leader, request.listener) if info is not None else None
+    if info is None or endpoint is None:
+        return _nobody(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _somebody(group, info.leader, endpoint)
+
+
+def _somebody(key: str, broker: BrokerId, endpoint: Endpoint) -> Coordinator:
+    return Coordinator(
+        key=key,
+        node_id=broker,
+        host=endpoint.host,
+        port=endpoint.port,
+        error_code=ErrorCode.NONE,
+        error_message="NONE",
+    )
+
+
+def _nobody(key: str, error: ErrorCode) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=None)
+
+
+def partition_for(key: str, partitions: int) -> int:
+    """Java's ``String.hashCode`` without its sign, modulo the partitions."""
+    value = 0
+    encoded = key.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    signed = value - 2**32 if value >= 2**31 else value
+    return (0 if signed == -(2**31) else abs(signed)) % partitions

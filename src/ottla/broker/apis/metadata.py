@@ -1,0 +1,151 @@
+"""Metadata 0-12: brokers, controller and topics, all from what the controller told this broker."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.broker import authorized_operations, topic_names
+from ottla.broker.metadata_image import MetadataImage, PartitionInfo, TopicInfo
+from ottla.broker.request import Request
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_BROKER, ZERO_TOPIC_ID, BrokerId, TopicId
+from ottla.wire.apis.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+def handle(node: "Node", request: Request, body: MetadataRequest) -> MetadataResponse | None:
+    """What is known of the topics asked for; unknown ones may be created on the way."""
+    version = request.api_version
+    if (refusal := _refusal(version, body)) is not None:
+        return refusal
+    rows: list[MetadataResponseTopic] = []
+    missing: list[str] = []
+    for topic in _asked(node.metadata, version, body, rows, missing):
+        rows.append(_topic_row(node.metadata, topic, request.listener, version))
+    if missing:
+        may_create = body.allow_auto_topic_creation and node.config.topics.auto_create_topics_enable
+        rows += [_missing_row(node, name, may_create) for name in missing]
+    if body.include_topic_authorized_operations and version >= 8:
+        for row in rows:
+            if row.error_code not in (ErrorCode.UNKNOWN_TOPIC_ID,):
+                row.topic_authorized_operations = authorized_operations.TOPIC
+    wants_operations = body.include_cluster_authorized_operations and 8 <= version <= 10
+    return MetadataResponse(
+        brokers=_brokers(node.metadata, request.listener),
+        cluster_id=node.cluster_id,
+        controller_id=node.metadata.controller,
+        topics=rows,
+        cluster_authorized_operations=(
+            authorized_operations.CLUSTER if wants_operations else authorized_operations.NOT_ASKED
+        ),
+    )
+
+
+def _refusal(version: int, body: MetadataRequest) -> MetadataResponse | None:
+    """Topic ids came with version 10 in the schema, but are served from 12 on."""
+    topics = body.topics or []
+    if version >= 12 or not any(topic.name is None or topic.topic_id != ZERO_TOPIC_ID for topic in topics):
+        return None
+    rows = [
+        MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
+        )
+        for topic in topics
+    ]
+    return MetadataResponse(topics=rows)
+
+
+def _asked(
+    image: MetadataImage,
+    version: int,
+    body: MetadataRequest,
+    rows: list[MetadataResponseTopic],
+    missing: list[str],
+) -> Iterable[TopicInfo]:
+    """The known topics asked for; rows for unknown ids and the names of missing topics are put aside."""
+    if body.topics is None or (version == 0 and not body.topics):
+        return list(image.topics.values())
+    known: dict[str, TopicInfo] = {}
+    by_id = any(topic.topic_id != ZERO_TOPIC_ID for topic in body.topics)
+    for topic in body.topics:
+        name = image.topic_names.get(TopicId(topic.topic_id)) if by_id else topic.name
+        info = image.topics.get(name) if name is not None else None
+        if info is not None:
+            known[info.name] = info
+        elif by_id:
+            rows.append(
+                MetadataResponseTopic(
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
+                )
+            )
+        elif name is not None and name not in missing:
+            missing.append(name)
+    return known.values()
+
+
+def _missing_row(node: "Node", name: str, may_create: bool) -> MetadataResponseTopic:
+    if topic_names.why_illegal(name) is not None:
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif may_create:
+        error = node.topic_creation.create_for_client(name)
+    else:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in topic_names.INTERNAL_TOPICS)
+
+
+def _topic_row(image: MetadataImage, topic: TopicInfo, listener: str, version: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in topic_names.INTERNAL_TOPICS,
+        partitions=[
+            _partition_row(image, number, info, listener, version)
+            for number, info in topic.partitions.items()
+        ],
+    )
+
+
+def _partition_row(
+    image: MetadataImage, number: int, info: PartitionInfo, listener: str, version: int
+) -> MetadataResponsePartition:
+    """A partition is shown with its leader only if the client can reach that one through its listener."""
+    replicas, isr = info.replicas, info.isr
+    if version == 0:
+        replicas, isr = _reachable(image, replicas, listener), _reachable(image, isr, listener)
+    if image.endpoint(info.leader, listener) is not None:
+        leader = info.leader
+        is_whole = len(replicas) == len(info.replicas) and len(isr) == len(info.isr)
+        error = ErrorCode.NONE if is_whole else ErrorCode.REPLICA_NOT_AVAILABLE
+    else:
+        leader = NO_BROKER
+        lacks_listener = image.is_alive(info.leader) and version >= 6
+        error = ErrorCode.LISTENER_NOT_FOUND if lacks_listener else ErrorCode.LEADER_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=number,
+        leader_id=leader,
+        leader_epoch=info.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=info.offline_replicas,
+    )
+
+
+def _reachable(image: MetadataImage, brokers: tuple[BrokerId, ...], listener: str) -> tuple[BrokerId, ...]:
+    return tuple(broker for broker in brokers if image.endpoint(broker, listener) is not None)
+
+
+def _brokers(image: MetadataImage, listener: str) -> list[MetadataResponseBroker]:
+    return [
+        MetadataResponseBroker(node_id=live.broker, host=endpoint.host, port=endpoint.port, rack=live.rack)
+        for live in image.brokers.values()
+        if (endpoint := live.endpoints.get(listener)) is not None
+    ]

@@ -1,0 +1,27 @@
+"""Which names a topic may have, and which topics are Kafka's own."""
+
+import re
+
+NAME_LENGTH_MAX = 249
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+_LEGAL = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def why_illegal(name: str) -> str | None:
+    """What is wrong with a topic's name, in words; None when it is a name."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return "'.' or '..' is not allowed"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+    if _LEGAL.fullmatch(name) is None:
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def collide(one: str, other: str) -> bool:
+    """Metrics write '.' as '_': two names that differ in that alone cannot both be had."""
+    return one != other and one.replace(".", "_") == other.replace(".", "_")

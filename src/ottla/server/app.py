@@ -1,0 +1,245 @@
+"""The composition root: a file of settings in, a running broker out."""
+
+import asyncio
+import gc
+import logging
+import random
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ottla.broker.node import Node
+from ottla.broker.outputs import Exit
+from ottla.config.areas import BrokerConfig
+from ottla.config.broker_file import BrokerFile, read_broker_file
+from ottla.config.properties import parse_properties
+from ottla.model.cluster import Endpoint
+from ottla.server.edge import Edge
+from ottla.server.listener import ClientConnection, Listener
+from ottla.server.timers import SystemClock
+from ottla.server.zk_session import ZooKeeperClient, ZooKeeperUnavailable
+from ottla.storage.disk import OsDisk
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS_MAX = 2.0
+REACH_SECONDS_MAX = 3.0
+LOOPBACK = ("localhost", "127.", "::1")
+
+
+class BrokerRefused(Exception):
+    """The broker does not start; the text says why, one reason a line."""
+
+
+def run_broker(path: Path) -> int:
+    """Read the file, run the broker until it is told to end, and give the process's exit code."""
+    if not __debug__:
+        raise BrokerRefused("Ottla does not run under python -O: its assertions are part of its safety")
+    config = read_config(path)
+    _raise_open_files_limit()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(BrokerProcess(config).run())
+
+
+def read_config(path: Path) -> BrokerConfig:
+    """The file's settings, or ``BrokerRefused`` with everything that is wrong with it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BrokerRefused(f"{path} cannot be read: {error}") from None
+    file = read_broker_file(parse_properties(text), _host_name())
+    if file.config is None:
+        problems = "\n".join(f"  {problem}" for problem in file.problems)
+        raise BrokerRefused(f"{path} has settings that Ottla cannot run with:\n{problems}")
+    _warn_about(file, file.config)
+    return file.config
+
+
+def _host_name() -> str:
+    return socket.getfqdn() or "localhost"
+
+
+def _warn_about(file: BrokerFile, config: BrokerConfig) -> None:
+    if file.unknown:
+        log.warning("unknown settings are ignored names=%s", ",".join(file.unknown))
+    if file.without_effect:
+        log.warning("settings without effect in Ottla names=%s", ",".join(file.without_effect))
+    open_listeners = [e for e in config.listeners.listeners if not e.host.startswith(LOOPBACK)]
+    if open_listeners:
+        log.warning(
+            "listeners without encryption are open to other machines listeners=%s",
+            ",".join(f"{e.listener}://{e.host}:{e.port}" for e in open_listeners),
+        )
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _raise_open_files_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:
+            log.warning("the limit of open files stays at %d reason=%s", soft, error)
+
+
+class BrokerProcess:
+    """One broker from its listeners' sockets to its exit code."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._given = config
+        self._listeners: list[Listener] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.config = config
+        self.edge: Edge
+
+    async def run(self) -> int:
+        """Serve until the node is done; the exit code is its last word."""
+        self._bind()
+        loop = asyncio.get_running_loop()
+        clock = SystemClock()
+        node = Node(self.config, clock, OsDisk(), random.Random())
+        self.edge = Edge(loop, node, clock)
+        self.edge.on_accept = self._accept
+        self.edge.on_refuse = self._refuse
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.edge.begin_shutdown)
+        zk: ZooKeeperClient | None = None
+        try:
+            zk = await self._connect_to_zookeeper()
+            self.edge.begin(zk)
+            return self._said(await self.edge.exit)
+        except ZooKeeperUnavailable as unavailable:
+            return self._said(Exit(1, str(unavailable)))
+        finally:
+            await self._stop(zk)
+
+    def _bind(self) -> None:
+        """Take the ports before anything is promised to anybody; port 0 becomes a real one here."""
+        limits = self._given.connections
+        for endpoint in self._given.listeners.listeners:
+            try:
+                listener = Listener(
+                    endpoint, limits.socket_send_buffer_bytes, limits.socket_receive_buffer_bytes
+                )
+            except OSError as error:
+                self._refuse()
+                where = f"{endpoint.listener}://{endpoint.host}:{endpoint.port}"
+                raise BrokerRefused(f"cannot listen on {where}: {error.strerror or error}") from None
+            self._listeners.append(listener)
+        bound = tuple(listener.endpoint for listener in self._listeners)
+        ports = {endpoint.listener: endpoint.port for endpoint in bound}
+        advertised = tuple(
+            replace(endpoint, port=endpoint.port or ports[endpoint.listener])
+            for endpoint in self._given.listeners.advertised_listeners
+        )
+        listeners = replace(self._given.listeners, listeners=bound, advertised_listeners=advertised)
+        self.config = replace(self._given, listeners=listeners)
+
+    async def _connect_to_zookeeper(self) -> ZooKeeperClient:
+        zookeeper = self.config.zookeeper
+        client = await ZooKeeperClient.connect(
+            zookeeper.zookeeper_connect,
+            limit_ms=zookeeper.connection_timeout_ms,
+            session_timeout_ms=zookeeper.zookeeper_session_timeout_ms,
+            listener=lambda event: self.edge.on_zk_event(event),
+        )
+        await client.create_chroot()
+        return client
+
+    def _accept(self) -> None:
+        self._spawn(self._open_listeners())
+
+    async def _open_listeners(self) -> None:
+        backlog = self.config.connections.socket_listen_backlog_size
+        for listener in self._listeners:
+            make = partial(ClientConnection, self.edge, listener.endpoint.listener)
+            await listener.open(self.edge.loop, make, backlog)
+        addresses = ",".join(f"{e.listener}://{e.host}:{e.port}" for e in self.config.listeners.listeners)
+        log.info("listening broker=%d listeners=%s", self.edge.node.broker_id, addresses)
+        self._tidy_memory()
+        self._spawn(self._close_idle_clients())
+        for endpoint in self.config.listeners.advertised_listeners:
+            self._spawn(self._check_reach(endpoint))
+
+    @staticmethod
+    def _tidy_memory() -> None:
+        """What lives since the start lives on: the collector need not look at it again."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
+
+    async def _close_idle_clients(self) -> None:
+        while True:
+            await asyncio.sleep(min(30.0, self.config.connections.connections_max_idle_ms / 5000))
+            self.edge.close_idle_clients()
+
+    async def _check_reach(self, endpoint: Endpoint) -> None:
+        """Clients are sent to the advertised address: if not even we can reach it, say so now."""
+        try:
+            async with asyncio.timeout(REACH_SECONDS_MAX):
+                _, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+            writer.close()
+        except (OSError, TimeoutError) as error:
+            log.warning(
+                "the advertised address cannot be reached from this machine, so clients may not reach it"
+                " either: see advertised.listeners listener=%s address=%s:%d reason=%s",
+                endpoint.listener,
+                endpoint.host,
+                endpoint.port,
+                error or "no answer",
+            )
+
+    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _refuse(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+
+    @staticmethod
+    def _said(last: Exit) -> int:
+        log.log(
+            logging.INFO if last.code == 0 else logging.ERROR,
+            "exit code=%d reason=%s",
+            last.code,
+            last.reason,
+        )
+        return last.code
+
+    async def _stop(self, zk: ZooKeeperClient | None) -> None:
+        self._refuse()
+        for task in list(self._tasks):
+            task.cancel()
+        await self.edge.drain(DRAIN_SECONDS_MAX)
+        if zk is not None:
+            await zk.close()
+
+
+def main(arguments: list[str]) -> int:
+    """``python -m ottla.server server.properties``."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
+    )
+    if len(arguments) != 1:
+        sys.stderr.write("usage: ottla broker server.properties\n")
+        return 2
+    try:
+        return run_broker(Path(arguments[0]))
+    except BrokerRefused as refused:
+        sys.stderr.write(f"ottla: {refused}\n")
+        return 1

@@ -1,0 +1,271 @@
+"""Carries between the node and the world: happenings in, outputs out, both in order."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from ottla.broker.node import Node
+from ottla.broker.outputs import (
+    AcceptClients,
+    Close,
+    CloseLink,
+    Exit,
+    OpenLink,
+    Output,
+    PauseReading,
+    RefuseClients,
+    ResumeReading,
+    RunInThread,
+    SendOnLink,
+    SubmitToZooKeeper,
+    Write,
+)
+from ottla.model.errors import InvariantBroken, MalformedRequest
+from ottla.server.listener import ClientConnection
+from ottla.server.peers import PeerConnection
+from ottla.server.timers import SystemClock, Ticker
+from ottla.server.worker import Worker
+from ottla.server.zk_session import ZooKeeperClient
+from ottla.zookeeper.ops import Result, SessionConnected, SessionEvent, WatchEvent
+
+log = logging.getLogger(__name__)
+
+REFUSALS_LOGGED_EVERY = 1_000
+
+
+class Edge:
+    """The loop's side of one node. Every entry ends with ``end_turn``."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, node: Node, clock: SystemClock) -> None:
+        self.loop = loop
+        self.node = node
+        self.exit: asyncio.Future[Exit] = loop.create_future()
+        self.request_bytes_max = node.config.connections.socket_request_max_bytes
+        self.on_accept: Callable[[], None] = lambda: None
+        self.on_refuse: Callable[[], None] = lambda: None
+        self._clients: dict[int, ClientConnection] = {}
+        self._clients_by_host: Counter[str] = Counter()
+        self._refused = 0
+        self._peers: dict[int, PeerConnection] = {}
+        self._zk: ZooKeeperClient | None = None
+        self._worker = Worker(loop, self._work_done)
+        self._ticker = Ticker(loop, clock, self._tick)
+        self._next_client = 0
+        self._is_performing = False
+        self._perform_by_type: dict[type, Callable[[Any], None]] = {
+            Write: self._write,
+            Close: self._close,
+            PauseReading: lambda output: self._pause(output.connection, True),
+            ResumeReading: lambda output: self._pause(output.connection, False),
+            AcceptClients: lambda output: self.on_accept(),
+            RefuseClients: lambda output: self.on_refuse(),
+            OpenLink: self._open_link,
+            SendOnLink: self._send_on_link,
+            CloseLink: self._close_link,
+            SubmitToZooKeeper: self._submit,
+            RunInThread: lambda output: self._worker.run(output.token, output.work),
+            Exit: self._exit,
+        }
+
+    # ---- the turn
+
+    def end_turn(self) -> None:
+        """Perform what the node asks for; what an output brings about at once joins the same turn."""
+        if self._is_performing:
+            return
+        self._is_performing = True
+        try:
+            while outputs := self._take_outputs():
+                for output in outputs:
+                    self._perform_by_type[type(output)](output)
+        finally:
+            self._is_performing = False
+        self._ticker.aim(self.node.next_deadline_ms())
+
+    def _take_outputs(self) -> list[Output]:
+        try:
+            return self.node.take_outputs()
+        except Exception as error:
+            self._node_failed("end of turn", error)
+            return []
+
+    def _guarded(self, what: str, call: Callable[..., None], *arguments: Any) -> bool:
+        """Whether the node took it. A bug in one request must not end the others, a broken invariant must."""
+        try:
+            call(*arguments)
+        except Exception as error:
+            self._node_failed(what, error)
+            return False
+        return True
+
+    def _node_failed(self, what: str, error: Exception) -> None:
+        log.critical("internal error in=%s", what, exc_info=error)
+        if isinstance(error, InvariantBroken | AssertionError):
+            self._exit(Exit(1, f"internal error: {error}"))
+
+    # ---- clients
+
+    def admit(self, client: ClientConnection) -> bool:
+        """Whether a new connection is within the limits."""
+        limits = self.node.config.connections
+        overrides = limits.max_connections_by_ip
+        per_ip = overrides.get(client.host, limits.max_connections_per_ip)
+        if len(self._clients) >= limits.max_connections or self._clients_by_host[client.host] >= per_ip:
+            self._refused += 1
+            if self._refused % REFUSALS_LOGGED_EVERY == 1:
+                log.warning(
+                    "too many connections, one is refused host=%s open=%d refused_so_far=%d",
+                    client.host,
+                    len(self._clients),
+                    self._refused,
+                )
+            return False
+        self._next_client += 1
+        client.id = self._next_client
+        self._clients[client.id] = client
+        self._clients_by_host[client.host] += 1
+        self._guarded("connect", self.node.on_client_connected, client.id, client.listener, client.host)
+        return True
+
+    def request_came(self, client: ClientConnection, frame: memoryview) -> None:
+        """One whole request."""
+        try:
+            self.node.on_request(client.id, frame)
+        except Exception as error:
+            self._node_failed("request", error)
+            client.close()
+
+    def malformed(self, client: ClientConnection, why: MalformedRequest) -> None:
+        """What came cannot be cut into requests."""
+        log.warning("malformed stream client=%s reason=%s", client.host, why)
+        client.close()
+
+    def client_lost(self, client: ClientConnection) -> None:
+        """The connection has ended."""
+        if self._clients.pop(client.id, None) is None:
+            return
+        self._clients_by_host[client.host] -= 1
+        if not self._clients_by_host[client.host]:
+            del self._clients_by_host[client.host]
+        self._guarded("disconnect", self.node.on_client_lost, client.id)
+        self.end_turn()
+
+    def close_idle_clients(self) -> None:
+        """Hang up on those that have neither sent nor been sent anything for too long."""
+        limit_s = self.node.config.connections.connections_max_idle_ms / 1000
+        before = self.loop.time() - limit_s
+        for client in [client for client in self._clients.values() if client.last_active < before]:
+            client.close()
+
+    def _write(self, output: Write) -> None:
+        client = self._clients.get(output.connection)
+        if client is not None:
+            client.write(output.parts)
+
+    def _close(self, output: Close) -> None:
+        client = self._clients.get(output.connection)
+        if client is not None:
+            log.info("hanging up client=%s reason=%s", client.host, output.reason)
+            client.close()
+
+    def _pause(self, connection: int, is_paused: bool) -> None:
+        client = self._clients.get(connection)
+        if client is not None:
+            client.pause(is_paused)
+
+    # ---- peers
+
+    def peer_connected(self, link: int) -> None:
+        """A link is open."""
+        self._guarded("peer connect", self.node.on_peer_connected, link)
+        self.end_turn()
+
+    def peer_answered(self, link: int, frame: memoryview) -> None:
+        """One whole answer; the protocol ends the turn after the last of them."""
+        if not self._guarded("peer answer", self.node.on_peer_frame, link, frame):
+            self._close_link(CloseLink(link))
+            self._guarded("peer lost", self.node.on_peer_lost, link, "internal error")
+
+    def peer_lost(self, link: int, reason: str) -> None:
+        """A link is gone, or could not be opened."""
+        self._peers.pop(link, None)
+        self._guarded("peer lost", self.node.on_peer_lost, link, reason)
+        self.end_turn()
+
+    def _open_link(self, output: OpenLink) -> None:
+        peer = self._peers[output.link] = PeerConnection(self, output.link)
+        peer.open(output.host, output.port)
+
+    def _send_on_link(self, output: SendOnLink) -> None:
+        peer = self._peers.get(output.link)
+        if peer is not None:
+            peer.write(output.parts)
+
+    def _close_link(self, output: CloseLink) -> None:
+        peer = self._peers.pop(output.link, None)
+        if peer is not None:
+            peer.forget()
+
+    # ---- ZooKeeper
+
+    def begin(self, zk: ZooKeeperClient) -> None:
+        """ZooKeeper has given us a session: the node starts."""
+        self._zk = zk
+        self._guarded("start", self.node.start)
+        self.on_zk_event(SessionConnected(zk.session_id, True, zk.session_timeout_ms))
+
+    def on_zk_event(self, event: WatchEvent | SessionEvent) -> None:
+        """A watch fired, or the session changed; before ``begin`` nobody is interested."""
+        if self._zk is None:
+            return
+        if isinstance(event, WatchEvent):
+            self._guarded("watch", self.node.on_zk_watch, event)
+        else:
+            self._guarded("session", self.node.on_zk_session, event)
+        self.end_turn()
+
+    def _submit(self, output: SubmitToZooKeeper) -> None:
+        assert self._zk is not None, "the node starts after ZooKeeper's session"
+        token = output.token
+        self._zk.submit_then(output.operation, lambda result: self._zk_answered(token, result))
+
+    def _zk_answered(self, token: int, result: Result) -> None:
+        if not self.exit.done():
+            self._guarded("zookeeper answer", self.node.on_zk_result, token, result)
+            self.end_turn()
+
+    # ---- time, work, end
+
+    def _tick(self) -> None:
+        self._guarded("tick", self.node.on_tick)
+        self.end_turn()
+
+    def _work_done(self, token: int, outcome: Any) -> None:
+        self._guarded("work", self.node.on_work_done, token, outcome)
+        self.end_turn()
+
+    def begin_shutdown(self) -> None:
+        """Somebody asked the process to end."""
+        self._guarded("shutdown", self.node.begin_shutdown)
+        self.end_turn()
+
+    def _exit(self, output: Exit) -> None:
+        if not self.exit.done():
+            self.exit.set_result(output)
+
+    async def drain(self, seconds_max: float) -> None:
+        """Let clients have what was written to them, then hang up."""
+        for client in list(self._clients.values()):
+            client.close()
+        deadline = self.loop.time() + seconds_max
+        while self._clients and self.loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for client in list(self._clients.values()):
+            client.abort()
+        for peer in list(self._peers.values()):
+            peer.forget()
+        self._peers.clear()
+        self._worker.stop()
+        self._ticker.stop()
