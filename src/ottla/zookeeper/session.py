@@ -148,6 +148,7 @@ class Session:
         self._refused_by: set[Host] = set()
         self._behind: set[Host] = set()
         self._is_probe = False
+        self._probed: set[Host] = set()
 
     # ---- what the owner asks ----------------------------------------------------------------------
 
@@ -279,14 +280,15 @@ class Session:
         self.state = State.CONNECTING
         self._host = self.ring.next_host()
         self._deadline_ms = now_ms + max(self.timeout_ms // len(self.ring), CONNECT_MS_MIN)
-        self._is_probe = not self._is_probe and self._history_may_be_gone(now_ms)
+        self._is_probe = self._host not in self._probed and self._history_may_be_gone(now_ms)
+        (self._probed.add if self._is_probe else self._probed.discard)(self._host)
         self._events.append(OpenConnection(self._host))
 
     def _history_may_be_gone(self, now_ms: int) -> bool:
         """Servers refuse, without a word, a client that saw a later transaction than they know.
 
         If this goes on for longer than the session may last, their data may have been wiped or restored.
-        Every second attempt then claims to have seen nothing, to hear whether the session is known.
+        Every second attempt at a server then claims to have seen nothing, to hear whether the session is known.
         """
         is_silent = now_ms - self._last_contact_ms > self.timeout_ms
         return self.session_id != 0 and is_silent and self._host in self._refused_by
