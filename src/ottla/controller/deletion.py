@@ -1,13 +1,14 @@
 """Deleting topics: every replica deletes its log, then the topic leaves ZooKeeper.
 
-A topic waits while one of its replicas is offline or refuses, and while it is reassigned; it is tried again
-when a broker joins and when a reassignment ends. The logs that can be deleted are deleted at once.
+A topic waits while one of its replicas is offline or refuses; it is tried again when that broker begins a new
+life. The logs that can be deleted are deleted at once. A reassignment under way ends here: old and new replicas
+are deleted alike. (Kafka lets the reassignment finish first, and waits for ever if it cannot.)
 """
 
 from collections.abc import Iterable
 
 from ottla.controller.context import ControllerContext, Partition, Topic
-from ottla.controller.effects import ClearDeletionMarkers
+from ottla.controller.effects import ClearDeletionMarkers, KeepReassignments
 from ottla.controller.events import DeletionsRequested, ReplicasDeleted
 from ottla.controller.partition_states import PartitionState
 from ottla.controller.replica_states import ReplicaState
@@ -32,8 +33,10 @@ def enqueue(context: ControllerContext, topics: Iterable[str], cause: str) -> No
             continue
         topic.is_queued_for_deletion = True
         context.queued_for_deletion[name] = None
-        if any(partition.assignment.is_being_reassigned for partition in topic.partitions.values()):
-            context.ineligible_for_deletion.add(name)
+    legacy = context.legacy_reassignments
+    for key in [key for key in legacy if key.topic in context.queued_for_deletion]:
+        del legacy[key]
+        context.outbox.append(KeepReassignments(dict(legacy), cause))
 
 
 def resume(context: ControllerContext, cause: str) -> Turn[None]:
@@ -59,7 +62,7 @@ def retry(context: ControllerContext, brokers: frozenset[BrokerId]) -> None:
                 if broker in brokers:
                     partition.replica_becomes(broker, ReplicaState.OFFLINE)
         if held:
-            reconsider(context, name)
+            context.ineligible_for_deletion.discard(name)
 
 
 def halt(context: ControllerContext, brokers: frozenset[BrokerId]) -> None:
@@ -82,14 +85,6 @@ def on_replicas_deleted(context: ControllerContext, event: ReplicasDeleted) -> T
         if partition is not None and _was_started(partition, event.broker):
             cannot_delete(context, partition, event.broker)
     yield from resume(context, event.cause)
-
-
-def reconsider(context: ControllerContext, topic: str) -> None:
-    """What held the topic off may be over: a reassignment ended, or a broker joined."""
-    if topic in context.queued_for_deletion:
-        partitions = context.topics[topic].partitions.values()
-        if not any(partition.assignment.is_being_reassigned for partition in partitions):
-            context.ineligible_for_deletion.discard(topic)
 
 
 def forget(context: ControllerContext, names: Iterable[str]) -> None:

@@ -28,7 +28,8 @@ def take_office(context: ControllerContext, event: TookOffice) -> Turn[None]:
     for partition in kept:
         if partition.state is not None:
             context.requests.leader_and_isr(partition, partition.assignment.replicas)
-    context.requests.update_metadata(context.partitions.values())
+    if context.partitions:
+        context.requests.update_metadata(context.partitions.values())
     context.requests.flush(cause)
 
     if event.reassignments is not None:

@@ -15,7 +15,7 @@ from ottla.controller.replica_states import ReplicaState
 from ottla.controller.state_changes import Proposal, Settling, read_back, write_proposals
 from ottla.controller.turns import Turn
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, LeaderRecoveryState
 
 
@@ -38,7 +38,8 @@ def on_alter_partition(context: ControllerContext, event: AlterPartitionRequeste
         for partition in (yield from write_proposals(context, proposals, event.cause)):
             errors[partition.key] = ErrorCode.INVALID_UPDATE_VERSION
     asked = [p for change in event.changes if (p := context.partitions.get(change.partition)) is not None]
-    context.requests.update_metadata(asked)
+    if asked:
+        context.requests.update_metadata(asked)
     context.requests.flush(event.cause)
     context.outbox.append(Answer(event.token, IsrsAltered(ErrorCode.NONE, _rows(context, errors))))
     yield from reassignment.complete(context, asked, event.cause)
@@ -59,7 +60,7 @@ def judge(
     """Refuse, or propose the new ISR; None where it stands so already, as after an answer that was lost."""
     partition = context.partitions.get(change.partition)
     state = None if partition is None else partition.state
-    if partition is None or state is None:
+    if partition is None or state is None or partition.topic.is_queued_for_deletion:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if change.partition_epoch > state.partition_epoch or change.leader_epoch > state.leader_epoch:
         # The leader has heard from a later controller than this one.
@@ -133,12 +134,12 @@ def on_replicas_reported(context: ControllerContext, event: ReplicasReported) ->
         return
     failed = context.offline_replicas.get(event.broker, set())
     recovered = [key for key in event.online if key in failed]
-    lost = [key for key in event.offline if key not in failed and key in context.partitions]
+    lost = [key for key in event.offline if key not in failed and _hosts(context, event.broker, key)]
     failed = (failed | set(lost)) - set(recovered)
     context.offline_replicas.pop(event.broker, None)
     if failed:
         context.offline_replicas[event.broker] = failed
-    partitions = [context.partitions[key] for key in lost + recovered if key in context.partitions]
+    partitions = [context.partitions[key] for key in lost + recovered if _hosts(context, event.broker, key)]
     deleting = [p for p in partitions if p.topic.is_queued_for_deletion]
     others = [p for p in partitions if not p.topic.is_queued_for_deletion]
     for partition in others:
@@ -152,3 +153,8 @@ def on_replicas_reported(context: ControllerContext, event: ReplicasReported) ->
     context.requests.flush(event.cause)
     for partition in deleting:
         deletion.cannot_delete(context, partition, event.broker)
+
+
+def _hosts(context: ControllerContext, broker: BrokerId, key: TopicPartition) -> bool:
+    partition = context.partitions.get(key)
+    return partition is not None and broker in partition.assignment.replicas

@@ -62,7 +62,8 @@ def on_brokers_changed(context: ControllerContext, event: BrokersChanged) -> Tur
     yield from Settling(context, event.cause, bounced=moved.bounced).run(unsettled)
     _tell(context, moved, touched, event.cause)
     if moved.arrived:
-        yield from reassignment.resume(context, event.cause)
+        waited_for = [p for p in touched if not moved.arrived.isdisjoint(p.assignment.target)]
+        yield from reassignment.resume(context, event.cause, waited_for)
     yield from deletion.resume(context, event.cause)
 
 

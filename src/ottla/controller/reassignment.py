@@ -7,7 +7,6 @@ it must and shrinks the ISR to the target. (Kafka writes the two one after the o
 
 from collections.abc import Iterable, Mapping
 
-from ottla.controller import deletion
 from ottla.controller.context import ControllerContext, Partition
 from ottla.controller.effects import (
     GRANTED,
@@ -76,12 +75,14 @@ def take_legacy(
 def resume(
     context: ControllerContext, cause: str, partitions: Iterable[Partition] | None = None
 ) -> Turn[None]:
-    """Go on with what is under way: finish what is in sync; tell new replicas of the rest again."""
-    moving = [
-        p
-        for p in (context.partitions.values() if partitions is None else partitions)
-        if p.assignment.is_being_reassigned
-    ]
+    """Go on with what is under way: finish what is in sync; tell the replicas of the rest again.
+
+    They are told with the next leader epoch: whoever planned it may have died before anybody heard of it.
+    """
+    moving = [p for p in (context.partitions.values() if partitions is None else partitions) if _is_moving(p)]
+    waiting = [p for p in moving if not _is_in_sync(p)]
+    yield from change_states(context, waiting, lambda p: _bump(context, p), cause)
+    context.requests.flush(cause)
     yield from complete(context, moving, cause)
 
 
@@ -96,11 +97,12 @@ def _submit(context: ControllerContext, targets: Targets, cause: str) -> Turn[di
             results[key] = GRANTED
             if plan != context.partitions[key].assignment:
                 planned[key] = plan
-    missing = yield from _write_assignments(context, planned, cause)
-    for key in [key for key in planned if key.topic in missing]:
-        results[key] = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic was removed meanwhile.")
-        del planned[key]
-    yield from _begin(context, planned, cause)
+    if planned:
+        missing = yield from _write_assignments(context, planned, cause)
+        for key in [key for key in planned if key.topic in missing]:
+            results[key] = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic was removed meanwhile.")
+            del planned[key]
+        yield from _begin(context, planned, cause)
     return results
 
 
@@ -154,8 +156,6 @@ def reassign(assignment: ReplicaAssignment, target: tuple[BrokerId, ...]) -> Rep
 def _write_assignments(
     context: ControllerContext, planned: Mapping[TopicPartition, ReplicaAssignment], cause: str
 ) -> Turn[frozenset[str]]:
-    if not planned:
-        return frozenset()
     topics = {}
     for name in dict.fromkeys(key.topic for key in planned):
         topic = context.topics[name]
@@ -204,6 +204,10 @@ def _bump(context: ControllerContext, partition: Partition) -> Proposal | None:
     return Proposal(new_state, replicas, rule, new=partition.assignment.adding, why="reassignment begins")
 
 
+def _is_moving(partition: Partition) -> bool:
+    return partition.assignment.is_being_reassigned and not partition.topic.is_queued_for_deletion
+
+
 def _is_in_sync(partition: Partition) -> bool:
     """All target replicas are in the ISR."""
     return partition.state is not None and set(partition.assignment.target) <= set(partition.state.isr)
@@ -211,23 +215,20 @@ def _is_in_sync(partition: Partition) -> bool:
 
 def complete(context: ControllerContext, partitions: Iterable[Partition], cause: str) -> Turn[None]:
     """Finish those whose target replicas are all in sync; the others wait."""
-    ready = [p for p in partitions if p.assignment.is_being_reassigned and _is_in_sync(p)]
+    ready = [p for p in partitions if _is_moving(p) and _is_in_sync(p)]
     if not ready:
         return
     finished = yield from change_states(context, ready, lambda p: _hand_over(context, p), cause)
     planned = {p.key: ReplicaAssignment(p.assignment.target) for p in finished}
-    missing = yield from _write_assignments(context, planned, cause)
+    yield from _write_assignments(context, planned, cause)
     for partition in finished:
         removed = partition.assignment.removing
         partition.reassign(planned[partition.key])
         _take_online(context, partition)
         for broker in removed:
             context.requests.stop_replica(partition, broker, delete=True)
-        if partition.key.topic not in missing:
-            deletion.reconsider(context, partition.key.topic)
     context.requests.flush(cause)
     _drop_legacy(context, finished, cause)
-    yield from deletion.resume(context, cause)
 
 
 def _take_online(context: ControllerContext, partition: Partition) -> None:
