@@ -138,6 +138,12 @@ class ControllerContext:
         """The broker is registered, perhaps on its way out, and the replica's directory works."""
         return broker in self.brokers and partition.key not in self.offline_replicas.get(broker, ())
 
+    def hosted(self, partition: Partition) -> Collection[BrokerId]:
+        """Brokers on which a replica of this partition would be hosted."""
+        if not self.offline_replicas:
+            return self.brokers
+        return [broker for broker in self.brokers if self.is_hosted(partition, broker)]
+
     def is_online(self, partition: Partition, broker: BrokerId) -> bool:
         """The broker is live and the replica's directory works."""
         return broker in self.live and partition.key not in self.offline_replicas.get(broker, ())
@@ -186,7 +192,10 @@ class ControllerContext:
 
     def is_leader_serving(self, partition: Partition) -> bool:
         """Its leader is registered on a working directory, even when it is about to leave."""
-        return partition.state is not None and self.is_hosted(partition, partition.state.leader)
+        state = partition.state
+        if state is None or state.leader not in self.brokers:
+            return False
+        return not self.offline_replicas or self.is_hosted(partition, state.leader)
 
     def record(self, decision: Decision) -> None:
         """Keep the reason of a decision until the turn ends."""

@@ -1,8 +1,8 @@
 """Deleting topics: every replica deletes its log, then the topic leaves ZooKeeper.
 
 A topic waits while one of its replicas is offline or refuses; it is tried again when that broker begins a new
-life. The logs that can be deleted are deleted at once. A reassignment under way ends here: old and new replicas
-are deleted alike. (Kafka lets the reassignment finish first, and waits for ever if it cannot.)
+life. The logs that can be deleted are deleted at once. A reassignment under way ends here: old and new
+replicas are deleted alike. (Kafka lets the reassignment finish first, and waits for ever if it cannot.)
 """
 
 from collections.abc import Iterable

@@ -6,6 +6,8 @@ from enum import Enum
 class PartitionState(Enum):
     """Where a partition stands."""
 
+    __hash__ = object.__hash__  # its members are single objects; Enum's own hash is slow
+
     NON_EXISTENT = "NonExistentPartition"
     """It was never created, or was created and then deleted."""
     NEW = "NewPartition"

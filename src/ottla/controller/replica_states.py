@@ -6,6 +6,8 @@ from enum import Enum
 class ReplicaState(Enum):
     """Where one replica of a partition stands."""
 
+    __hash__ = object.__hash__  # its members are single objects; Enum's own hash is slow
+
     NON_EXISTENT = "NonExistentReplica"
     """It was deleted, or never was."""
     NEW = "NewReplica"

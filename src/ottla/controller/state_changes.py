@@ -4,7 +4,7 @@ Many partitions are decided at once and written by one order. Those that somebod
 are decided again, from what stands there now. Memory and requests change only with what was written.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, TypeAlias
 
 from ottla.controller.context import ControllerContext, Partition
@@ -63,6 +63,7 @@ def write_proposals(
     outcome = yield from write_states({p.key: proposal.state for p, proposal in proposals}, cause)
     conflicts = outcome.conflicts
     again: list[Partition] = []
+    live = context.live
     for partition, proposal in proposals:
         if conflicts and partition.key in conflicts:
             if _take_fresh(context, partition, conflicts[partition.key]):
@@ -71,16 +72,9 @@ def write_proposals(
         before, partition.state = partition.state, proposal.state
         _take_status(context, partition)
         context.requests.leader_and_isr(partition, proposal.tell, proposal.new)
+        replicas = partition.assignment.replicas
         context.record(
-            Decision(
-                partition.key,
-                proposal.rule,
-                before,
-                proposal.state,
-                partition.assignment.replicas,
-                context.live,
-                proposal.why,
-            )
+            Decision(partition.key, proposal.rule, before, proposal.state, replicas, live, proposal.why)
         )
     return again
 
@@ -229,16 +223,16 @@ class Settling:
             assert isinstance(election, NoReplicaOnline), "a new partition has no leader that could stay"
             self._record_refusal(partition, election)
             return None
-        isr = tuple([member for member in state.isr if not self._is_lost(partition, member)]) or state.isr
+        hosted: Collection[BrokerId] = self._context.hosted(partition)
+        if self._bounced:
+            hosted = [broker for broker in hosted if broker not in self._bounced]
+        isr = tuple([member for member in state.isr if member in hosted]) or state.isr
         leader = state.leader if election is None else NO_LEADER
         if leader == state.leader and isr == state.isr:
             return None
         why = "" if election is None else election.why
-        others = tuple([r for r in partition.assignment.replicas if not self._is_lost(partition, r)])
-        return Proposal(next_state(self._context, state, leader, isr), others, Rule.REPLICA_LOST, why=why)
-
-    def _is_lost(self, partition: Partition, broker: BrokerId) -> bool:
-        return broker in self._bounced or not self._context.is_hosted(partition, broker)
+        others = tuple([replica for replica in partition.assignment.replicas if replica in hosted])
+        return Proposal(next_state(self._context, state, leader, isr), others, Rule.REPLICA_LOST, (), why)
 
     def _record_refusal(self, partition: Partition, election: NoReplicaOnline) -> None:
         replicas, live = partition.assignment.replicas, self._context.live
