@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support import history
 from support.apache import ApacheCluster, apache_cluster, kafka_jars
 from support.history import BROKER_SETTINGS, History, live_through
+from support.lab import built_once, lab_dir
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +30,12 @@ def one_apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheClust
 @pytest.fixture(scope="session")
 def apache_history(tmp_path_factory: pytest.TempPathFactory) -> History:
     """The directories of an Apache broker that has lived; copy before you write to them."""
-    directory = tmp_path_factory.mktemp("history")
-    with apache_cluster(directory, 2, 1, **BROKER_SETTINGS) as cluster:
-        return live_through(cluster, directory)
+    digest = hashlib.sha256(Path(history.__file__).read_bytes()).hexdigest()[:12]
+
+    def build(target: Path) -> None:
+        directory = tmp_path_factory.mktemp("history")
+        with apache_cluster(directory, 2, 1, **BROKER_SETTINGS) as cluster:
+            live_through(cluster, target)
+
+    kafka_jars()
+    return History.in_directory(built_once(lab_dir() / f"history-{digest}", build))

@@ -49,6 +49,10 @@ class History:
     stopped: Path
     running: Path
 
+    @classmethod
+    def in_directory(cls, directory: Path) -> History:
+        return cls(directory / "stopped", directory / "running")
+
 
 def live_through(cluster: ApacheCluster, directory: Path) -> History:
     """Let two brokers serve all kinds of producers over several leader epochs, then stop the first.
@@ -70,14 +74,13 @@ def live_through(cluster: ApacheCluster, directory: Path) -> History:
     wait_for_all(admin.delete_records([TopicPartition("trimmed", 0, TRIMMED_AT)]))
     _commit_offsets(admin, cluster)
     wait_until(lambda: _is_tidied(first.log_dir), "retention and compaction have worked")
-    running = directory / "running"
-    shutil.copytree(first.log_dir, running)
+    left = History.in_directory(directory)
+    shutil.copytree(first.log_dir, left.running)
     second.kill()
     assert first.shut_down() in (0, 143), first.log_tail()
-    stopped = directory / "stopped"
-    shutil.copytree(first.log_dir, stopped)
+    shutil.copytree(first.log_dir, left.stopped)
     open_ended.purge()
-    return History(stopped, running)
+    return left
 
 
 def _lead_again(admin: AdminClient) -> bool:

@@ -49,7 +49,7 @@ def kafka_jars() -> Path:
     """The directory of Apache Kafka 3.9.1's jars."""
     require_command("java")
     digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
-    return _built_once(lab_dir() / f"jars-{digest}", _copy_jars)
+    return built_once(lab_dir() / f"jars-{digest}", _copy_jars)
 
 
 @cache
@@ -68,7 +68,7 @@ def compiled(source: str) -> Path:
         # Found on the class path by log4j: an oracle answers, it does not talk.
         (target / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
 
-    return _built_once(lab_dir() / f"classes-{source}-{digest}", compile_into)
+    return built_once(lab_dir() / f"classes-{source}-{digest}", compile_into)
 
 
 def _copy_jars(target: Path) -> None:
@@ -87,7 +87,8 @@ def _run(command: list[str], seconds_max: int, what: str) -> None:
         raise RuntimeError(f"{what} failed with exit code {done.returncode}:\n{tail}")
 
 
-def _built_once(target: Path, build: Callable[[Path], None]) -> Path:
+def built_once(target: Path, build: Callable[[Path], None]) -> Path:
+    """A directory of the lab; the first who asks for it builds it, whole or not at all."""
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
