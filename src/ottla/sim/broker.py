@@ -1,0 +1,318 @@
+"""A broker process in the simulated world: the real node behind a simulated edge."""
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+from ottla.broker.node import Node
+from ottla.broker.outputs import (
+    AcceptClients,
+    Close,
+    CloseLink,
+    Exit,
+    OpenLink,
+    Output,
+    PauseReading,
+    RefuseClients,
+    ResumeReading,
+    RunInThread,
+    SendOnLink,
+    SubmitToZooKeeper,
+    Write,
+)
+from ottla.config.areas import BrokerConfig
+from ottla.sim.network import Connection, Network
+from ottla.sim.world import MILLISECOND, SimClock, World
+from ottla.sim.zookeeper import ZooKeeperService
+from ottla.storage.disk import Disk
+from ottla.zookeeper.ops import WatchEvent
+
+SIZE_BYTES = 4
+WORK_US = (100, 5_000)
+
+
+class FrameCutter:
+    """Cuts a stream into frames at their four-byte sizes."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        self._rest += data
+        frames = []
+        while len(self._rest) >= SIZE_BYTES:
+            end = SIZE_BYTES + int.from_bytes(self._rest[:SIZE_BYTES], "big")
+            if len(self._rest) < end:
+                break
+            frames.append(self._rest[SIZE_BYTES:end])
+            self._rest = self._rest[end:]
+        return frames
+
+
+class ServerEnd:
+    """A client's connection, on the broker's side."""
+
+    def __init__(self, broker: "SimBroker", number: int) -> None:
+        self.host = broker.host
+        self.broker = broker
+        self.number = number
+        self.connection: Connection | None = None
+        self._cutter = FrameCutter()
+
+    def bind(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def received(self, data: bytes) -> None:
+        for frame in self._cutter.feed(data):
+            self.broker.enter(partial(self.broker.request_came, self.number, frame))
+
+    def lost(self, reason: str) -> None:
+        self.broker.enter(partial(self.broker.client_lost, self.number))
+
+
+class LinkEnd:
+    """A connection to a peer, on the side that opened it."""
+
+    def __init__(self, broker: "SimBroker", link: int) -> None:
+        self.host = broker.host
+        self.broker = broker
+        self.link = link
+        self.connection: Connection | None = None
+        self._cutter = FrameCutter()
+
+    def bind(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def received(self, data: bytes) -> None:
+        for frame in self._cutter.feed(data):
+            self.broker.enter(partial(self.broker.peer_answered, self, frame))
+
+    def lost(self, reason: str) -> None:
+        self.broker.enter(partial(self.broker.peer_lost, self, reason))
+
+
+class SimBroker:
+    """One process: it lives, pauses, dies and is started again on the same disk."""
+
+    def __init__(
+        self,
+        world: World,
+        network: Network,
+        zookeeper: ZooKeeperService,
+        config: BrokerConfig,
+        disk: Disk,
+    ) -> None:
+        self.world = world
+        self.network = network
+        self.zookeeper = zookeeper
+        self.config = config
+        self.disk = disk
+        self.clock = SimClock(world)
+        self.host = config.listeners.listeners[0].host
+        self.port = config.listeners.listeners[0].port
+        self.is_running = False
+        self.is_paused = False
+        self.life = 0
+        self.exit: Exit | None = None
+        self.node: Node
+        self.on_turn: Callable[[SimBroker], None] | None = None
+        self._clients: dict[int, ServerEnd] = {}
+        self._links: dict[int, LinkEnd] = {}
+        self._next_client = 0
+        self._inbox: list[Callable[[], None]] = []
+        self._tick_at_ms: int | None = None
+
+    # -- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new process on what the disk holds."""
+        assert not self.is_running, "a process is started once"
+        self.life += 1
+        self.is_running = True
+        self.is_paused = False
+        self.exit = None
+        self._clients, self._links, self._inbox = {}, {}, []
+        self._tick_at_ms = None
+        self.node = Node(self.config, self.clock, self.disk, Random(self.world.chance.getrandbits(64)))
+        self.node.start()
+        self.world.tell(f"broker {self.config.broker_id} starts")
+        self.zookeeper.open(self, self.config.zookeeper.zookeeper_session_timeout_ms)
+
+    def kill(self) -> None:
+        """kill -9: the process is gone, its disk stays as it is."""
+        if self.is_running:
+            self.world.tell(f"broker {self.config.broker_id} is killed")
+            self._gone()
+            self.zookeeper.process_died(self)
+
+    def _gone(self) -> None:
+        self.is_running = False
+        self.life += 1
+        self.network.stop_listening(self.host, self.port)
+        self.network.host_died(self.host)
+
+    def pause(self) -> None:
+        """SIGSTOP: what arrives waits."""
+        self.world.tell(f"broker {self.config.broker_id} is paused")
+        self.is_paused = True
+        self.is_running = False
+
+    def resume(self) -> None:
+        """SIGCONT: what waited happens now, late."""
+        self.world.tell(f"broker {self.config.broker_id} goes on")
+        self.is_paused = False
+        self.is_running = True
+        inbox, self._inbox = self._inbox, []
+        for run in inbox:
+            self.enter(run)
+
+    def shut_down(self) -> None:
+        """SIGTERM."""
+        self.world.tell(f"broker {self.config.broker_id} is asked to end")
+        self.enter(self.node.begin_shutdown)
+
+    # -- turns -------------------------------------------------------------------------------
+
+    def enter(self, run: Callable[[], None]) -> None:
+        """Let something happen to the process, if it lives."""
+        if self.is_paused:
+            self._inbox.append(run)
+        elif self.is_running:
+            run()
+            self._end_turn()
+
+    def _later(self, delay_us: int, run: Callable[[], None]) -> None:
+        life = self.life
+
+        def due() -> None:
+            if self.life == life:
+                self.enter(run)
+
+        self.world.after(delay_us, due)
+
+    def _end_turn(self) -> None:
+        while self.is_running and (outputs := self.node.take_outputs()):
+            for output in outputs:
+                self._perform(output)
+        if self.is_running:
+            self._aim()
+            if self.on_turn is not None:
+                self.on_turn(self)
+
+    def _aim(self) -> None:
+        deadline_ms = self.node.next_deadline_ms()
+        if deadline_ms is None or (self._tick_at_ms is not None and self._tick_at_ms <= deadline_ms):
+            return
+        self._tick_at_ms = deadline_ms
+
+        def tick() -> None:
+            if self._tick_at_ms == deadline_ms:
+                self._tick_at_ms = None
+                self.node.on_tick()
+
+        self._later(deadline_ms * MILLISECOND - self.world.now_us, tick)
+
+    def _perform(self, output: Output) -> None:
+        match output:
+            case Write():
+                self._send(self._clients.get(output.connection), output.parts)
+            case SendOnLink():
+                self._send(self._links.get(output.link), output.parts)
+            case Close():
+                client = self._clients.pop(output.connection, None)
+                if client is not None and client.connection is not None:
+                    client.connection.close(client)
+                    self.node.on_client_lost(output.connection)
+            case OpenLink():
+                self._open_link(output)
+            case CloseLink():
+                link = self._links.pop(output.link, None)
+                if link is not None and link.connection is not None:
+                    link.connection.close(link)
+            case SubmitToZooKeeper():
+                self.zookeeper.submit(self, output.token, output.operation)
+            case RunInThread():
+                self._later(self.world.between(*WORK_US), partial(self._work, output))
+            case AcceptClients():
+                self.network.listen(self.host, self.port, self._accept)
+            case RefuseClients():
+                self.network.stop_listening(self.host, self.port)
+            case Exit():
+                self._exit(output)
+            case PauseReading() | ResumeReading():
+                pass
+
+    @staticmethod
+    def _send(end: ServerEnd | LinkEnd | None, parts: list[Any]) -> None:
+        if end is not None and end.connection is not None:
+            end.connection.send(end, b"".join(parts))
+
+    def _work(self, output: RunInThread) -> None:
+        try:
+            outcome = output.work()
+        except (OSError, ValueError, RuntimeError) as error:
+            outcome = error
+        self.node.on_work_done(output.token, outcome)
+
+    def _exit(self, output: Exit) -> None:
+        self.world.tell(f"broker {self.config.broker_id} ends code={output.code} reason={output.reason}")
+        self.exit = output
+        self.zookeeper.close(self)
+        self._gone()
+
+    # -- connections -------------------------------------------------------------------------
+
+    def _accept(self, host: str) -> ServerEnd | None:
+        if not (self.is_running or self.is_paused):
+            return None
+        self._next_client += 1
+        end = self._clients[self._next_client] = ServerEnd(self, self._next_client)
+        number = self._next_client
+        self.enter(lambda: self.node.on_client_connected(number, "PLAINTEXT", host))
+        return end
+
+    def request_came(self, number: int, frame: bytes) -> None:
+        if number in self._clients:
+            self.node.on_request(number, memoryview(bytearray(frame)))
+
+    def client_lost(self, number: int) -> None:
+        if self._clients.pop(number, None) is not None:
+            self.node.on_client_lost(number)
+
+    def _open_link(self, output: OpenLink) -> None:
+        end = self._links[output.link] = LinkEnd(self, output.link)
+        life = self.life
+
+        def connected(connection: Connection) -> None:
+            if self.life != life or self._links.get(output.link) is not end:
+                connection.close(end)
+                return
+            end.bind(connection)
+            self.enter(lambda: self.node.on_peer_connected(output.link))
+
+        def refused(reason: str) -> None:
+            if self.life == life:
+                self.enter(partial(self.peer_lost, end, reason))
+
+        self.network.connect(end, output.host, output.port, connected, refused)
+
+    def peer_answered(self, end: LinkEnd, frame: bytes) -> None:
+        if self._links.get(end.link) is end:
+            self.node.on_peer_frame(end.link, memoryview(bytearray(frame)))
+
+    def peer_lost(self, end: LinkEnd, reason: str) -> None:
+        if self._links.get(end.link) is end:
+            del self._links[end.link]
+            self.node.on_peer_lost(end.link, reason)
+
+    # -- ZooKeeper ---------------------------------------------------------------------------
+
+    def on_zk_event(self, event: Any) -> None:
+        if isinstance(event, WatchEvent):
+            self.enter(lambda: self.node.on_zk_watch(event))
+        else:
+            self.enter(lambda: self.node.on_zk_session(event))
+
+    def on_zk_result(self, token: int, result: Any) -> None:
+        self.enter(lambda: self.node.on_zk_result(token, result))

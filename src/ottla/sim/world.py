@@ -1,0 +1,91 @@
+"""Virtual time: a heap of things to come, one source of chance, and the story of what happened."""
+
+import hashlib
+import heapq
+from collections.abc import Callable
+from random import Random
+
+SECOND = 1_000_000
+MILLISECOND = 1_000
+WALL_START_MS = 1_700_000_000_000
+
+
+class World:
+    """Everything in a simulation happens through ``at``: one thing after the other, from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.chance = Random(seed)
+        self.now_us = 0
+        self.events = 0
+        self.story: list[str] = []
+        self.listener: Callable[[str], None] | None = None
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = 0
+        self._trace = hashlib.blake2b(digest_size=8)
+
+    @property
+    def now_ms(self) -> int:
+        return self.now_us // MILLISECOND
+
+    def after(self, delay_us: int, run: Callable[[], None]) -> None:
+        """Let this happen later; what is due at the same time happens in the order of its planning."""
+        self._order += 1
+        heapq.heappush(self._heap, (self.now_us + max(0, delay_us), self._order, run))
+
+    def run_until(self, until_us: int) -> None:
+        """Let time pass."""
+        while self._heap and self._heap[0][0] <= until_us:
+            due_us, _, run = heapq.heappop(self._heap)
+            self.now_us = due_us
+            self.events += 1
+            run()
+        self.now_us = until_us
+
+    def run_while(self, condition: Callable[[], bool], limit_us: int) -> bool:
+        """Let time pass while that holds; whether it ended within the limit."""
+        until_us = self.now_us + limit_us
+        while condition():
+            if not self._heap or self._heap[0][0] > until_us:
+                self.now_us = until_us
+                return not condition()
+            due_us, _, run = heapq.heappop(self._heap)
+            self.now_us = due_us
+            self.events += 1
+            run()
+        return True
+
+    def tell(self, line: str) -> None:
+        """A line of the story; the trace's hash is made of these."""
+        stamped = f"{self.now_us / SECOND:11.6f} {line}"
+        self._trace.update(stamped.encode())
+        self.story.append(stamped)
+        if self.listener is not None:
+            self.listener(stamped)
+
+    def note(self, fact: bytes) -> None:
+        """Something for the hash alone: two runs of a seed must agree on it too."""
+        self._trace.update(fact)
+
+    def trace_hash(self) -> str:
+        return self._trace.hexdigest()
+
+    def between(self, low: int, high: int) -> int:
+        return self.chance.randint(low, high)
+
+    def happens(self, probability: float) -> bool:
+        return self.chance.random() < probability
+
+
+class SimClock:
+    """A broker's clocks: the monotonic one runs true, the wall clock may jump."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.wall_jump_ms = 0
+
+    def monotonic_ms(self) -> int:
+        return self._world.now_ms
+
+    def wall_ms(self) -> int:
+        return WALL_START_MS + self._world.now_ms + self.wall_jump_ms

@@ -1,0 +1,300 @@
+"""The simulated ZooKeeper service: sessions over a network that delays, cuts and expires them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from ottla.sim.network import Network
+from ottla.sim.world import MILLISECOND, SECOND, World
+from ottla.sim.zookeeper_tree import Fired, ZooKeeperTree
+from ottla.zookeeper.ops import (
+    Exists,
+    Failed,
+    Found,
+    GetChildren,
+    GetData,
+    Lost,
+    Op,
+    SessionConnected,
+    SessionExpired,
+    SessionSuspended,
+    WatchEvent,
+    WatchKind,
+)
+
+HOST = "zookeeper"
+RECONNECT_US = 200 * MILLISECOND
+
+
+class Owner(Protocol):
+    """The process a session belongs to."""
+
+    host: str
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def on_zk_event(self, event: Any) -> None: ...
+
+    def on_zk_result(self, token: int, result: Any) -> None: ...
+
+
+@dataclass
+class _Nobody:
+    """The owner of a session whose process died: it hears nothing, and is not heard."""
+
+    host: str
+    is_running: bool = False
+
+    def on_zk_event(self, event: Any) -> None: ...
+
+    def on_zk_result(self, token: int, result: Any) -> None: ...
+
+
+@dataclass
+class Session:
+    """One client's session, on both sides: what the client holds and what the servers hold."""
+
+    owner: Owner
+    number: int
+    timeout_us: int
+    heard_us: int
+    connection: int = 1
+    """Counts the connections: what belongs to an older one is not delivered."""
+    is_connected: bool = True
+    is_over: bool = False
+    last_zxid: int = 0
+    to_server_us: int = 0
+    to_client_us: int = 0
+    in_flight: dict[int, Op] = field(default_factory=dict)
+    queued: list[tuple[int, Op]] = field(default_factory=list)
+    data: dict[str, None] = field(default_factory=dict)
+    exists: dict[str, None] = field(default_factory=dict)
+    children: dict[str, None] = field(default_factory=dict)
+
+
+class ZooKeeperService:
+    """One tree, many sessions. ``is_up`` false is an ensemble without a quorum."""
+
+    def __init__(self, world: World, network: Network) -> None:
+        self.world = world
+        self.network = network
+        self.tree = ZooKeeperTree()
+        self.is_up = True
+        self.is_slow = False
+        self.sessions: dict[int, Session] = {}
+        self.on_write: Callable[[Op, Any], None] | None = None
+        self._last_session = 0
+        world.after(SECOND // 10, self._watch_over)
+
+    # -- the client's side -------------------------------------------------------------------
+
+    def open(self, owner: Owner, timeout_ms: int) -> None:
+        """Begin a session as soon as the service can be reached."""
+        if not owner.is_running:
+            return
+        if not self._reachable(owner):
+            self.world.after(RECONNECT_US, lambda: self.open(owner, timeout_ms))
+            return
+        self._last_session += 1
+        session = Session(owner, self._last_session, timeout_ms * MILLISECOND, self.world.now_us)
+        self.tree.open_session(session.number)
+        self.sessions[session.number] = session
+        self._to_client(
+            session, lambda: owner.on_zk_event(SessionConnected(session.number, True, timeout_ms))
+        )
+
+    def session_of(self, owner: Owner) -> Session | None:
+        return next((s for s in self.sessions.values() if s.owner is owner and not s.is_over), None)
+
+    def submit(self, owner: Owner, token: int, op: Op) -> None:
+        session = self.session_of(owner)
+        if session is None:
+            self.world.after(0, lambda: owner.on_zk_result(token, Lost(False)))
+        elif not session.is_connected:
+            session.queued.append((token, op))
+        else:
+            self._send(session, token, op)
+
+    def _send(self, session: Session, token: int, op: Op) -> None:
+        session.in_flight[token] = op
+        connection = session.connection
+        arrival_us = max(self.world.now_us + self._latency_us(), session.to_server_us)
+        session.to_server_us = arrival_us
+
+        def arrive() -> None:
+            if session.connection == connection and self._reachable(session.owner):
+                self._serve(session, token, op)
+
+        self.world.after(arrival_us - self.world.now_us, arrive)
+
+    def close(self, owner: Owner) -> None:
+        """The process ends its session in order."""
+        session = self.session_of(owner)
+        if session is not None:
+            self._end(session)
+
+    def process_died(self, owner: Owner) -> None:
+        """Nobody holds the client's side any more; the servers will find out."""
+        session = self.session_of(owner)
+        if session is not None:
+            session.owner = _Nobody(owner.host)
+            session.is_connected = False
+            session.connection += 1
+            session.queued.clear()
+            session.in_flight.clear()
+
+    def expire(self, owner: Owner) -> None:
+        """A fault: the servers end a session at once, as if it had been silent too long."""
+        session = self.session_of(owner)
+        if session is not None:
+            self._end(session)
+
+    # -- the servers' side -------------------------------------------------------------------
+
+    def _serve(self, session: Session, token: int, op: Op) -> None:
+        if session.number not in self.sessions:
+            return
+        session.heard_us = self.world.now_us
+        result, fired = self.tree.apply(op, session.number, self.world.now_ms)
+        if self.on_write is not None:
+            self.on_write(op, result)
+        self._deliver(fired)
+        zxid = self.tree.zxid
+
+        def answer() -> None:
+            if session.in_flight.pop(token, None) is not None:
+                session.last_zxid = max(session.last_zxid, zxid)
+                self._remember_watch(session, op, result)
+                session.owner.on_zk_result(token, result)
+
+        self._to_client(session, answer)
+
+    @staticmethod
+    def _remember_watch(session: Session, op: Op, result: Any) -> None:
+        match op:
+            case GetData(watch=True) if not isinstance(result, Failed):
+                session.data[op.path] = None
+            case Exists(watch=True):
+                (session.data if isinstance(result, Found) else session.exists)[op.path] = None
+            case GetChildren(watch=True) if not isinstance(result, Failed):
+                session.children[op.path] = None
+            case _:
+                pass
+
+    def _deliver(self, fired: list[Fired]) -> None:
+        for number, event in fired:
+            session = self.sessions.get(number)
+            if session is not None:
+                self._to_client(session, partial(self._hand_over, session, event))
+
+    @staticmethod
+    def _hand_over(session: Session, event: WatchEvent) -> None:
+        if event.kind is WatchKind.CHILDREN_CHANGED:
+            session.children.pop(event.path, None)
+        else:
+            session.data.pop(event.path, None)
+            session.exists.pop(event.path, None)
+            if event.kind is WatchKind.DELETED:
+                session.children.pop(event.path, None)
+        session.owner.on_zk_event(event)
+
+    def _to_client(self, session: Session, run: Callable[[], None]) -> None:
+        connection = session.connection
+        arrival_us = max(self.world.now_us + self._latency_us(), session.to_client_us)
+        session.to_client_us = arrival_us
+
+        def arrive() -> None:
+            if (
+                session.connection == connection
+                and session.owner.is_running
+                and self._reachable(session.owner)
+            ):
+                run()
+
+        self.world.after(arrival_us - self.world.now_us, arrive)
+
+    # -- silence -----------------------------------------------------------------------------
+
+    def _watch_over(self) -> None:
+        """Ten times a second: who can be heard, who must be given up, who may come back."""
+        now_us = self.world.now_us
+        for session in list(self.sessions.values()):
+            if self._reachable(session.owner) and session.owner.is_running:
+                session.heard_us = now_us
+                if not session.is_connected:
+                    self._reconnect(session)
+            else:
+                silent_us = now_us - session.heard_us
+                if session.is_connected and silent_us > session.timeout_us * 2 // 3:
+                    self._suspend(session)
+                if silent_us > session.timeout_us and self.is_up:
+                    self._end(session)
+        self.world.after(SECOND // 10, self._watch_over)
+
+    def _suspend(self, session: Session) -> None:
+        """The client has heard nothing for too long: what is under way may or may not have happened."""
+        session.is_connected = False
+        session.connection += 1
+        lost, session.in_flight = session.in_flight, {}
+        if not session.owner.is_running:
+            return
+        for token in lost:
+            session.owner.on_zk_result(token, Lost(True))
+        session.owner.on_zk_event(SessionSuspended("no answer"))
+
+    def _reconnect(self, session: Session) -> None:
+        session.is_connected = True
+        session.connection += 1
+        fired = self.tree.watch_again(
+            session.number,
+            session.last_zxid,
+            list(session.data),
+            list(session.exists),
+            list(session.children),
+        )
+        resumed = SessionConnected(session.number, False, session.timeout_us // MILLISECOND)
+        self._to_client(session, lambda: session.owner.on_zk_event(resumed))
+        self._deliver(fired)
+        queued, session.queued = session.queued, []
+        for token, op in queued:
+            self._send(session, token, op)
+
+    def _end(self, session: Session) -> None:
+        """The session is over at the servers; its owner hears of it when it can be reached."""
+        self.sessions.pop(session.number, None)
+        session.is_over = True
+        self._deliver(self.tree.end_session(session.number))
+        self._tell_the_end(session)
+
+    def _tell_the_end(self, session: Session) -> None:
+        owner = session.owner
+        if not owner.is_running:
+            self._wait_for_owner(session)
+            return
+        if not self._reachable(owner):
+            self.world.after(RECONNECT_US, lambda: self._tell_the_end(session))
+            return
+        session.connection += 1
+        lost, session.in_flight = session.in_flight, {}
+        queued, session.queued = session.queued, []
+        for token in lost:
+            owner.on_zk_result(token, Lost(True))
+        for token, _ in queued:
+            owner.on_zk_result(token, Lost(False))
+        owner.on_zk_event(SessionExpired(session.number, "expired"))
+        self.open(owner, session.timeout_us // MILLISECOND)
+
+    def _wait_for_owner(self, session: Session) -> None:
+        """A paused process hears of the end when it goes on; a dead one never does."""
+        if getattr(session.owner, "is_paused", False):
+            self.world.after(RECONNECT_US, lambda: self._tell_the_end(session))
+
+    def _reachable(self, owner: Owner) -> bool:
+        return self.is_up and self.network.can_talk(owner.host, HOST)
+
+    def _latency_us(self) -> int:
+        if self.is_slow:
+            return self.world.between(20_000, 800_000)
+        return self.network.latency_us()
