@@ -5,30 +5,24 @@ reader finds it in one place; who may raise it is decided elsewhere. All methods
 the disk is handed out as ``FlushWork`` for a worker thread.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator
-
-from ottla.config.log import LogConfig
 from ottla.model.errors import ErrorCode, InvariantBroken
-from ottla.model.ids import TopicId, TopicPartition
+from ottla.model.ids import TopicId
 from ottla.records.batch import BatchHeader, Buffer, CorruptRecords, batches, crc_is_valid, stamp
 from ottla.records.control import EndMarker, read_end_marker
 from ottla.records.validate import Origin, Refused, validate_for_append
+from ottla.storage import producer_state, txn_index
 from ottla.storage.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
-    CorruptCheckpoint,
-    decode_epochs,
     encode_epochs,
     encode_partition_metadata,
 )
-from ottla.storage.disk import replace_file
-from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.log_directory import PartitionHome, guarded
+from ottla.storage.log_directory import guarded
+from ottla.storage.log_reader import LogReader
 from ottla.storage.outcomes import Appended, Duplicate, FlushWork, LogSlice
 from ottla.storage.producer_rebuild import delete_snapshots, rebuild_producers, save_snapshot
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.segment import LOG_SUFFIX, Segment
+from ottla.storage.segment import Segment
 from ottla.storage.txn_index import AbortedTransaction
 
 TAIL_BOUNDARIES_MAX = 32
@@ -37,136 +31,28 @@ TAIL_BOUNDARIES_MAX = 32
 _new = tuple.__new__
 
 
-class Log:
-    """The batches of one partition, in segments."""
+class Log(LogReader):
+    """The batches of one partition, in segments: the one who may change them."""
 
-    __slots__ = (
-        "_epochs",
-        "_flushed_at_ms",
-        "_producers",
-        "_segments",
-        "_tail",
-        "config",
-        "end_offset",
-        "high_watermark",
-        "home",
-        "log_start_offset",
-        "recovery_point",
-        "topic_id",
-        "was_clean",
-    )
-
-    def __init__(
-        self,
-        home: PartitionHome,
-        config: LogConfig,
-        segments: list[Segment],
-        *,
-        log_start_offset: int,
-        end_offset: int,
-        recovery_point: int,
-        high_watermark: int = 0,
-        topic_id: TopicId | None = None,
-        was_clean: bool = True,
-    ) -> None:
-        self.home = home
-        self.config = config
-        self.topic_id = topic_id
-        self.log_start_offset = log_start_offset
-        self.end_offset = end_offset
-        self.recovery_point = recovery_point
-        self.high_watermark = max(log_start_offset, min(high_watermark, end_offset))
-        self.was_clean = was_clean
-        self._segments = segments
-        self._epochs: LeaderEpochs | None = None
-        self._producers: ProducerState | None = None
-        self._tail: dict[int, int] | None = None
-        self._flushed_at_ms = 0
-
-    # -- what it is --------------------------------------------------------------------------------
-
-    @property
-    def partition(self) -> TopicPartition:
-        return self.home.partition
-
-    @property
-    def directory(self) -> str:
-        """The log directory that holds this partition."""
-        return self.home.directory.path
-
-    @property
-    def path(self) -> str:
-        return self.home.path
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(segment.size for segment in self._segments)
-
-    @property
-    def segments(self) -> list[Segment]:
-        return list(self._segments)
-
-    @property
-    def active_segment(self) -> Segment:
-        return self._segments[-1]
-
-    @property
-    def epochs(self) -> LeaderEpochs:
-        if self._epochs is None:
-            self._epochs = self._load_epochs()
-        return self._epochs
-
-    @guarded
-    def _load_epochs(self) -> LeaderEpochs:
-        try:
-            content = self.home.directory.disk.read_file(f"{self.path}/{LEADER_EPOCHS}")
-            epochs = LeaderEpochs(decode_epochs(content))
-        except (FileNotFoundError, CorruptCheckpoint) as error:
-            epochs = self._epochs_of_batches()
-            epochs.dirty = isinstance(error, CorruptCheckpoint)
-        epochs.truncate_from_end(self.end_offset)
-        epochs.truncate_from_start(self.log_start_offset)
-        return epochs
-
-    def _epochs_of_batches(self) -> LeaderEpochs:
-        """What the batches themselves say, if the checkpoint is lost."""
-        epochs = LeaderEpochs()
-        for segment in self._segments:
-            for header in segment.scan(0):
-                if header.partition_leader_epoch > epochs.latest_epoch:
-                    epochs.assign(header.partition_leader_epoch, header.base_offset)
-        return epochs
-
-    @property
-    def producers(self) -> ProducerState:
-        if self._producers is None:
-            self._producers = self._load_producers()
-        return self._producers
-
-    @guarded
-    def _load_producers(self) -> ProducerState:
-        return rebuild_producers(
-            self.home, self._segments, self.log_start_offset, self.end_offset, self.was_clean
-        )
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Where readers of committed data must stop."""
-        unstable = self.producers.first_unstable_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
-
-    def set_high_watermark(self, offset: int) -> int:
-        """Set it, held between the log's start and end; returns what it became."""
-        self.high_watermark = max(self.log_start_offset, min(offset, self.end_offset))
-        return self.high_watermark
+    __slots__ = ()
 
     @guarded
     def assign_topic_id(self, topic_id: TopicId) -> None:
-        """Record which topic this partition belongs to, before its first data."""
-        replace_file(
-            self.home.directory.disk, f"{self.path}/{PARTITION_METADATA}", encode_partition_metadata(topic_id)
-        )
+        """Record which topic this partition belongs to; synced with the first data."""
+        self._replace_unsynced(PARTITION_METADATA, encode_partition_metadata(topic_id))
         self.topic_id = topic_id
+
+    def note_created(self) -> None:
+        """The log's directory is new: the first flush makes its name durable too."""
+        self._unsynced_names += (self.directory, self.path)
+
+    def _replace_unsynced(self, name: str, content: bytes) -> None:
+        """Replace a file of the partition in one step; the next flush syncs it."""
+        path = f"{self.path}/{name}"
+        disk = self.home.directory.disk
+        disk.write_file(path + ".tmp", content)
+        disk.rename(path + ".tmp", path)
+        self._unsynced_names += (path, self.path)
 
     # -- append ------------------------------------------------------------------------------------
 
@@ -316,6 +202,8 @@ class Log:
         directory = self.home.directory
         if directory.failure is not None:
             directory.check_online()
+        if self._producers is None:
+            self._producers = self._load_producers()
         last = headers[-1]
         try:
             segment = self._segments[-1]
@@ -332,6 +220,8 @@ class Log:
         elif len(tail) >= TAIL_BOUNDARIES_MAX:
             del tail[next(iter(tail))]
         tail[self.end_offset] = segment.size
+        if self.end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
 
     def _take_back(self) -> None:
         try:
@@ -374,104 +264,17 @@ class Log:
         active.modified_ms = now_ms
         segment = Segment(self.home, base_offset, created_ms=now_ms, modified_ms=now_ms)
         segment.create()
-        self.home.directory.disk.sync_directory(self.path)
         self._segments.append(segment)
         self._tail = None
-        producers = self.producers
-        producers.end_offset = self.end_offset
-        save_snapshot(self.home, producers, base_offset)
+        self._unsynced_names.append(self.path)
+        self._save_snapshot(base_offset)
+        self.home.directory.rolled.add(self.partition)
         return segment
 
-    # -- read --------------------------------------------------------------------------------------
-
-    def read(
-        self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool = True
-    ) -> LogSlice | None:
-        """Whole batches from the one that holds ``offset``, all below ``limit_offset``.
-
-        Never more than ``max_bytes``, but for a first batch that alone is larger, if ``min_one_batch``.
-        One slice never crosses a segment's end. ``None``: the offset is outside the log.
-        """
-        if not self.log_start_offset <= offset <= self.end_offset:
-            return None
-        directory = self.home.directory
-        if directory.failure is not None:
-            directory.check_online()
-        limit_offset = min(limit_offset, self.end_offset)
-        if offset >= limit_offset or (max_bytes <= 0 and not min_one_batch):
-            return LogSlice(directory, None, 0, 0)
-        try:
-            return self._read(offset, max_bytes, limit_offset, min_one_batch)
-        except OSError as error:
-            directory.fail(error)
-        except CorruptRecords as error:
-            directory.fail(OSError(f"{self.partition}: {error}"))
-
-    def _read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> LogSlice:
-        directory = self.home.directory
-        found = self._place_of(offset)
-        if found is None:
-            return LogSlice(directory, None, 0, 0)
-        segment, start = found
-        end = self._end_position(segment, limit_offset)
-        if end - start > max_bytes:
-            end = self._cut(segment, start, max_bytes, min_one_batch)
-        if end <= start:
-            return LogSlice(directory, None, 0, 0)
-        return LogSlice(directory, segment.file(), start, end - start, segment.base_offset)
-
-    def _place_of(self, offset: int) -> tuple[Segment, int] | None:
-        """Segment and position of the batch that holds an offset, or of the next one behind a gap."""
-        segments = self._segments
-        tail = self._tail
-        if tail is not None and (position := tail.get(offset)) is not None and position < segments[-1].size:
-            return segments[-1], position
-        at = self._segment_at(offset)
-        while at < len(segments):
-            header = segments[at].locate(offset)
-            if header is not None:
-                return segments[at], header.position
-            at += 1
-        return None
-
-    def _segment_at(self, offset: int) -> int:
-        segments = self._segments
-        if offset >= segments[-1].base_offset:
-            return len(segments) - 1
-        return max(0, bisect_right(segments, offset, key=_base_offset) - 1)
-
-    def _end_position(self, segment: Segment, limit_offset: int) -> int:
-        """Where in a segment the batches below an offset end."""
-        if segment is not self._segments[-1]:
-            following = self._segments[bisect_right(self._segments, segment.base_offset, key=_base_offset)]
-            if limit_offset >= following.base_offset:
-                return segment.size
-        elif limit_offset >= self.end_offset:
-            return segment.size
-        elif self._tail is not None and (position := self._tail.get(limit_offset)) is not None:
-            return position
-        header = segment.locate(limit_offset)
-        return header.position if header is not None else segment.size
-
-    def _cut(self, segment: Segment, start: int, max_bytes: int, min_one_batch: bool) -> int:
-        """The last known batch boundary within ``max_bytes``, or the end of the first batch."""
-        end = segment.index.floor_position(start + max_bytes)
-        if end > start:
-            return end
-        end = start
-        for header in segment.scan(start):
-            if header.end_position > start + max_bytes:
-                return header.end_position if end == start and min_one_batch else end
-            end = header.end_position
-        return end
-
-    def batches_from(self, offset: int) -> Iterator[tuple[Segment, BatchHeader]]:
-        """Every batch from the one that holds ``offset`` to the end."""
-        for segment in self._segments[self._segment_at(offset) :]:
-            header = segment.locate(offset)
-            if header is not None:
-                for each in segment.scan(header.position):
-                    yield segment, each
+    def _save_snapshot(self, offset: int) -> None:
+        producers = self.producers
+        save_snapshot(self.home, producers, offset)
+        producers.changed = False
 
     # -- truncate ----------------------------------------------------------------------------------
 
@@ -486,6 +289,7 @@ class Log:
             return True
         home = self.home
         home.directory.lower_recovery_point(self.partition, offset)
+        self._cuts += 1
         self._tail = None
         keep = self._segment_at(offset) + 1
         self._delete(self._segments[keep:], self._segments[:keep])
@@ -500,7 +304,7 @@ class Log:
         self.epochs.truncate_from_end(offset)
         delete_snapshots(home, above=offset)
         self._producers = rebuild_producers(home, self._segments, self.log_start_offset, offset, False)
-        save_snapshot(home, self._producers, offset)
+        self._save_snapshot(offset)
         return True
 
     @guarded
@@ -511,8 +315,9 @@ class Log:
     def _start_anew(self, offset: int) -> None:
         home = self.home
         home.directory.lower_recovery_point(self.partition, min(offset, self.log_start_offset))
+        self._cuts += 1
         self._tail = None
-        segment = Segment(home, offset)
+        segment = Segment(home, offset, created_ms=self._segments[-1].modified_ms)
         self._delete(self._segments, [segment])
         segment.create()
         home.directory.disk.sync_directory(self.path)
@@ -529,33 +334,46 @@ class Log:
         directory = self.home.directory
         for segment in reversed(gone):
             for path in segment.rename_to_deleted():
-                directory.discard(path, segment.modified_ms + self.config.file_delete_delay_ms)
+                directory.discard(path, self.config.file_delete_delay_ms)
         directory.disk.sync_directory(self.path)
         self._segments = rest
+
+    @guarded
+    def raise_log_start_offset(self, offset: int) -> bool:
+        """Let the log begin later, never behind the high watermark; True if it moved."""
+        offset = min(offset, self.high_watermark)
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    @guarded
+    def drop_first_segments(self, count: int, now_ms: int) -> None:
+        """Delete the oldest segments; if that is all of them, an empty one remains at the end."""
+        if count == len(self._segments):
+            self._roll_to(self.end_offset, now_ms)
+        self._delete(self._segments[:count], self._segments[count:])
+        self.raise_log_start_offset(self._segments[0].base_offset)
 
     @guarded
     def settle_after_crash(self) -> None:
         """Bring epochs and producers in line with the batches that survived, and note them down."""
         epochs = self.epochs
-        for _, header in self.batches_from(min(self.recovery_point, self.end_offset)):
+        for _, header in self.batches_from(self.recovery_point):
             if header.partition_leader_epoch > epochs.latest_epoch:
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
         self._save_epochs()
         delete_snapshots(self.home, above=self.end_offset, up_to=self.log_start_offset)
-        save_snapshot(self.home, self.producers, self.end_offset)
+        self._save_snapshot(self.end_offset)
 
     # -- flush and close ---------------------------------------------------------------------------
 
     def _save_epochs(self) -> None:
         epochs = self._epochs
         if epochs is not None and epochs.dirty:
-            path = f"{self.path}/{LEADER_EPOCHS}"
-            replace_file(self.home.directory.disk, path, encode_epochs(epochs.entries()))
+            self._replace_unsynced(LEADER_EPOCHS, encode_epochs(epochs.entries()))
             epochs.dirty = False
-
-    @property
-    def unflushed_records(self) -> int:
-        return self.end_offset - self.recovery_point
 
     @guarded
     def flush_work(self) -> FlushWork | None:
@@ -563,20 +381,23 @@ class Log:
         if self.recovery_point >= self.end_offset:
             return None
         self._save_epochs()
-        first = self._segment_at(self.recovery_point)
-        for segment in self._segments[first:-1]:
+        paths, self._unsynced_names = self._unsynced_names, []
+        unsynced = self._segments[self._segment_at(self.recovery_point) :]
+        for segment in unsynced[:-1]:
             segment.save_indexes()
-        files = [segment.file() for segment in self._segments[first:]]
-        paths = [
-            self.home.file(segment.base_offset, suffix)
-            for segment in self._segments[first:]
-            for suffix in FLUSHED_SUFFIXES
-        ]
-        return FlushWork(self.home.directory, files, paths, self.path, self.end_offset)
+            paths += [segment.path(suffix) for suffix in (".index", ".timeindex", txn_index.SUFFIX)]
+        paths += [segment.path(producer_state.SUFFIX) for segment in unsynced[1:]]
+        if len(unsynced) > 1:
+            paths.append(self.path)
+        self.home.directory.rolled.discard(self.partition)
+        files = [segment.file() for segment in unsynced]
+        return FlushWork(self.home.directory, files, paths, self.end_offset, self._cuts)
 
-    def flushed(self, work: FlushWork) -> None:
-        """The work is done: a restart need not look below its end."""
-        self.recovery_point = max(self.recovery_point, min(work.end_offset, self.end_offset))
+    def flushed(self, work: FlushWork, now_ms: int = 0) -> None:
+        """The work is done: a restart need not look below its end, unless that was cut off meanwhile."""
+        self._flushed_at_ms = now_ms
+        if work.cuts == self._cuts:
+            self.recovery_point = max(self.recovery_point, work.end_offset)
 
     def flush(self) -> None:
         """Sync at once."""
@@ -585,15 +406,25 @@ class Log:
             work()
             self.flushed(work)
 
+    def is_flush_due(self, now_ms: int) -> bool:
+        """Whether ``flush.ms`` has passed since the last flush and there is anything to sync."""
+        is_late = now_ms - self._flushed_at_ms >= self.config.flush_ms
+        return is_late and self.recovery_point < self.end_offset
+
     @guarded
     def close(self) -> None:
         """Write everything that a clean restart wants to find, synced; let go of all files."""
+        if self._producers is not None and (self._producers.changed or self.recovery_point < self.end_offset):
+            self._save_snapshot(self.end_offset)
+            self._unsynced_names += (self.home.file(self.end_offset, producer_state.SUFFIX), self.path)
         self.flush()
         self._save_epochs()
         active = self._segments[-1]
-        active.save_indexes()
-        if self._producers is not None:
-            save_snapshot(self.home, self._producers, self.end_offset)
+        paths = [*self._unsynced_names, *active.save_indexes()]
+        if active.has_aborted:
+            paths.append(active.path(txn_index.SUFFIX))
+        FlushWork(self.home.directory, [], paths, self.end_offset, self._cuts)()
+        self._unsynced_names = []
         self.release()
 
     def release(self) -> None:
@@ -602,10 +433,4 @@ class Log:
             segment.close_file()
 
 
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
-
-
-FLUSHED_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot")
-
-__all__ = ["Appended", "Duplicate", "FlushWork", "Log", "LogSlice", "LOG_SUFFIX"]
+__all__ = ["Appended", "Duplicate", "FlushWork", "Log", "LogSlice"]

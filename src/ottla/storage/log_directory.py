@@ -49,15 +49,18 @@ class OpenFiles:
 class LogDirectory:
     """A directory of partition directories. After its first failure nothing in it is written again."""
 
-    __slots__ = ("disk", "failure", "garbage", "open_files", "path", "recovery_points")
+    __slots__ = ("_garbage", "disk", "failure", "open_files", "path", "recovery_points", "rolled")
 
     def __init__(self, disk: Disk, path: str, open_files: OpenFiles | None = None) -> None:
         self.disk = disk
         self.path = path
         self.failure: str | None = None
         self.open_files = open_files if open_files is not None else OpenFiles()
-        self.garbage: list[tuple[int, str]] = []
         self.recovery_points: dict[TopicPartition, int] = {}
+        """As they stand in the checkpoint on the disk."""
+        self.rolled: set[TopicPartition] = set()
+        """Logs with a finished segment that is not synced yet."""
+        self._garbage: list[tuple[int | None, int, str]] = []
 
     def fail(self, error: OSError) -> NoReturn:
         """Take the directory offline for this error."""
@@ -72,9 +75,18 @@ class LogDirectory:
     def open(self, path: str, *, create: bool = False) -> File:
         return self.disk.open(path, create=create)
 
-    def discard(self, path: str, at_ms: int) -> None:
-        """Remove a file or directory once its time has come; readers may still hold it."""
-        self.garbage.append((at_ms, path))
+    def discard(self, path: str, delay_ms: int) -> None:
+        """Remove a file or directory after a delay, counted from the next call of ``take_garbage``."""
+        self._garbage.append((None, delay_ms, path))
+
+    def take_garbage(self, now_ms: int) -> list[str]:
+        """The discarded paths whose delay is over."""
+        dated = [
+            (now_ms + delay_ms if due_ms is None else due_ms, delay_ms, path)
+            for due_ms, delay_ms, path in self._garbage
+        ]
+        self._garbage = [each for each in dated if each[0] > now_ms]
+        return [path for due_ms, _, path in dated if due_ms <= now_ms]
 
     def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Make sure that a restart scans from ``offset``, before anything is written behind it."""

@@ -133,7 +133,7 @@ class LogDirs:
             if not entry.is_directory:
                 continue
             if entry.name.endswith(DELETE_SUFFIX):
-                directory.discard(f"{path}/{entry.name}", now_ms)
+                directory.discard(f"{path}/{entry.name}", default.file_delete_delay_ms)
             partition = partition_of(entry.name)
             if partition is None or entry.name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX)):
                 continue
@@ -188,7 +188,7 @@ class LogDirs:
                 counts[each.directory] += 1
         return self.directories[min(counts, key=lambda path: counts[path])]
 
-    def delete(self, partition: TopicPartition, *, token: str, now_ms: int) -> None:
+    def delete(self, partition: TopicPartition, *, token: str) -> None:
         """Take a log out of service; its directory is renamed now and removed later.
 
         ``token``: 32 hexadecimal digits that make the new name unique.
@@ -208,7 +208,7 @@ class LogDirs:
         except OSError as error:
             directory.fail(error)
         directory.recovery_points.pop(partition, None)
-        directory.discard(new_path, now_ms + gone.config.file_delete_delay_ms)
+        directory.discard(new_path, gone.config.file_delete_delay_ms)
 
     # -- directories -------------------------------------------------------------------------------
 
@@ -272,10 +272,8 @@ class LogDirs:
     def remove_garbage(self, now_ms: int) -> None:
         """Remove deleted files and directories whose delay is over."""
         for _, directory in self._live():
-            due = [path for at_ms, path in directory.garbage if at_ms <= now_ms]
-            directory.garbage = [each for each in directory.garbage if each[0] > now_ms]
             try:
-                for path in due:
+                for path in directory.take_garbage(now_ms):
                     self._remove(path)
             except OSError as error:
                 directory.fail(error)

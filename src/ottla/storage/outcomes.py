@@ -77,23 +77,18 @@ class LogSlice:
 
 
 class FlushWork:
-    """Files to be synced, by a worker thread; then tell the log with ``Log.flushed``."""
+    """Files and names to be synced, by a worker thread; then tell the log with ``Log.flushed``."""
 
-    __slots__ = ("_directory", "_files", "_partition_path", "_paths", "end_offset")
+    __slots__ = ("_directory", "_files", "_paths", "cuts", "end_offset")
 
     def __init__(
-        self,
-        directory: LogDirectory,
-        files: list[File],
-        paths: list[str],
-        partition_path: str,
-        end_offset: int,
+        self, directory: LogDirectory, files: list[File], paths: list[str], end_offset: int, cuts: int
     ) -> None:
         self._directory = directory
         self._files = files
         self._paths = paths
-        self._partition_path = partition_path
         self.end_offset = end_offset
+        self.cuts = cuts
 
     def __call__(self) -> None:
         """Sync everything; raises ``LogDirectoryFailed``."""
@@ -101,11 +96,10 @@ class FlushWork:
         try:
             for file in self._files:
                 file.sync()
-            for path in self._paths:
+            for path in dict.fromkeys(self._paths):
                 try:
                     disk.sync_file(path)
                 except FileNotFoundError:
                     continue
-            disk.sync_directory(self._partition_path)
         except OSError as error:
             self._directory.fail(error)

@@ -110,6 +110,7 @@ class ProducerState:
         "_open_transactions",
         "_unreplicated",
         "_verifications",
+        "changed",
         "end_offset",
         "producers",
     )
@@ -117,6 +118,8 @@ class ProducerState:
     def __init__(self, end_offset: int = 0) -> None:
         self.producers: dict[int, Producer] = {}
         self.end_offset = end_offset
+        self.changed = False
+        """Whether a snapshot of this state is still to be written."""
         self._open_transactions: dict[int, int] = {}
         self._unreplicated: list[CompletedTransaction] = []
         self._verifications: dict[int, Verification] = {}
@@ -175,6 +178,7 @@ class ProducerState:
 
     def wrote_batch(self, header: BatchHeader) -> None:
         """A data batch of this producer is in the log."""
+        self.changed = True
         producer = self.producers.get(header.producer_id)
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
@@ -192,6 +196,7 @@ class ProducerState:
 
     def wrote_marker(self, header: BatchHeader, marker: EndMarker) -> CompletedTransaction | None:
         """An end marker is in the log; the transaction it ended, if there was one with data."""
+        self.changed = True
         producer = self.producers.get(header.producer_id)
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch)

@@ -25,19 +25,16 @@ def create_log(
     topic_id: TopicId | None = None,
     now_ms: int,
 ) -> Log:
-    """Make a new partition's directory with an empty log that begins at 0."""
+    """Make a new partition's directory with an empty log that begins at 0; the first flush syncs it."""
     home = PartitionHome(directory, partition, f"{directory.path}/{partition}")
-    disk = directory.disk
-    disk.make_directory(home.path)
+    directory.disk.make_directory(home.path)
     segment = Segment(home, 0, created_ms=now_ms, modified_ms=now_ms)
     segment.create()
+    segment.close_file()
     log = Log(home, config, [segment], log_start_offset=0, end_offset=0, recovery_point=0)
+    log.note_created()
     if topic_id is not None:
         log.assign_topic_id(topic_id)
-    else:
-        disk.sync_directory(home.path)
-    disk.sync_directory(directory.path)
-    segment.close_file()
     return log
 
 

@@ -145,7 +145,7 @@ class Segment:
         if offsets is not None and times is not None:
             self._index = decode_offset_index(self.base_offset, offsets, self.size)
             self._times = decode_time_index(self.base_offset, times)
-        if self._index is None or self._times is None:
+        if self._index is None or self._times is None or (self.size and not len(self._times)):
             self.rebuild_indexes()
             return
         if self._max_timestamp is None:
@@ -180,16 +180,26 @@ class Segment:
             self.indexes_changed = True
         self.bytes_since_entry += header[2] + LOG_OVERHEAD
 
-    def save_indexes(self) -> None:
-        """Write the indexes as they are now, with a last entry in the time index."""
-        if self._max_timestamp is not None and self._max_timestamp > self.times.last[0]:
-            self.times.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+    def save_indexes(self) -> list[str]:
+        """Write the indexes if they changed, with a last entry in the time index; returns the paths."""
+        if self._index is None or self._times is None or self._max_timestamp is None:
+            return []
+        if self._max_timestamp > self._times.last[0]:
+            self._times.maybe_append(self._max_timestamp, self._max_timestamp_offset)
             self.indexes_changed = True
-        if self.indexes_changed and self._index is not None and self._times is not None:
-            disk = self.home.directory.disk
-            disk.write_file(self.path(offset_index.SUFFIX), self._index.encoded())
-            disk.write_file(self.path(time_index.SUFFIX), self._times.encoded())
-            self.indexes_changed = False
+        if not self.indexes_changed:
+            return []
+        disk = self.home.directory.disk
+        paths = [self.path(offset_index.SUFFIX), self.path(time_index.SUFFIX)]
+        disk.write_file(paths[0], self._index.encoded())
+        disk.write_file(paths[1], self._times.encoded())
+        self.indexes_changed = False
+        return paths
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether aborted transactions are known without looking at the disk."""
+        return bool(self._aborted)
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
         """Note an aborted transaction; the file is made with the first one."""
@@ -243,6 +253,8 @@ class Segment:
         written = file.append(data)
         if written != size:
             self._write_rest(file, memoryview(data)[written:])
+        if not self.size:
+            self._first_timestamp = headers[0][9]
         shift = self.size - headers[0][0]
         for header in headers:
             self.note(header, header[0] + shift, interval_bytes)

@@ -1,0 +1,307 @@
+"""What can be asked of a log: its state, its batches by offset and by time."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.config.log import LogConfig
+from ottla.model.ids import TopicId, TopicPartition
+from ottla.records.batch import BatchHeader, CorruptRecords
+from ottla.records.record import read_records
+from ottla.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint, decode_epochs
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.log_directory import PartitionHome, guarded
+from ottla.storage.outcomes import LogSlice
+from ottla.storage.producer_rebuild import rebuild_producers
+from ottla.storage.producer_state import ProducerState
+from ottla.storage.segment import Segment
+from ottla.storage.txn_index import AbortedTransaction
+
+
+class FoundOffset(NamedTuple):
+    """A record found by its time."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class LogReader:
+    """The batches of one partition, in segments, to be read."""
+
+    __slots__ = (
+        "_cuts",
+        "_epochs",
+        "_flushed_at_ms",
+        "_producers",
+        "_segments",
+        "_tail",
+        "_unsynced_names",
+        "config",
+        "end_offset",
+        "high_watermark",
+        "home",
+        "log_start_offset",
+        "recovery_point",
+        "topic_id",
+        "was_clean",
+    )
+
+    def __init__(
+        self,
+        home: PartitionHome,
+        config: LogConfig,
+        segments: list[Segment],
+        *,
+        log_start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        high_watermark: int = 0,
+        topic_id: TopicId | None = None,
+        was_clean: bool = True,
+    ) -> None:
+        self.home = home
+        self.config = config
+        self.topic_id = topic_id
+        self.log_start_offset = log_start_offset
+        self.end_offset = end_offset
+        self.recovery_point = recovery_point
+        self.high_watermark = max(log_start_offset, min(high_watermark, end_offset))
+        self.was_clean = was_clean
+        self._segments = segments
+        self._epochs: LeaderEpochs | None = None
+        self._producers: ProducerState | None = None
+        self._tail: dict[int, int] | None = None
+        self._flushed_at_ms = 0
+        self._cuts = 0
+        self._unsynced_names: list[str] = []
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def partition(self) -> TopicPartition:
+        return self.home.partition
+
+    @property
+    def directory(self) -> str:
+        """The log directory that holds this partition."""
+        return self.home.directory.path
+
+    @property
+    def path(self) -> str:
+        return self.home.path
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> list[Segment]:
+        return list(self._segments)
+
+    @property
+    def active_segment(self) -> Segment:
+        return self._segments[-1]
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        if self._epochs is None:
+            self._epochs = self._load_epochs()
+        return self._epochs
+
+    @guarded
+    def _load_epochs(self) -> LeaderEpochs:
+        try:
+            content = self.home.directory.disk.read_file(f"{self.path}/{LEADER_EPOCHS}")
+            epochs = LeaderEpochs(decode_epochs(content))
+        except (FileNotFoundError, CorruptCheckpoint):
+            epochs = LeaderEpochs()
+        if not len(epochs) and self.end_offset > self.log_start_offset:
+            epochs = self._epochs_of_batches()
+        epochs.truncate_from_end(self.end_offset)
+        epochs.truncate_from_start(self.log_start_offset)
+        return epochs
+
+    def _epochs_of_batches(self) -> LeaderEpochs:
+        """What the batches themselves say, if the checkpoint is lost."""
+        epochs = LeaderEpochs()
+        for segment in self._segments:
+            for header in segment.scan(0):
+                if header.partition_leader_epoch > epochs.latest_epoch:
+                    epochs.assign(header.partition_leader_epoch, header.base_offset)
+        return epochs
+
+    @property
+    def producers(self) -> ProducerState:
+        if self._producers is None:
+            self._producers = self._load_producers()
+        return self._producers
+
+    @guarded
+    def _load_producers(self) -> ProducerState:
+        return rebuild_producers(
+            self.home, self._segments, self.log_start_offset, self.end_offset, self.was_clean
+        )
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where readers of committed data must stop."""
+        unstable = self.producers.first_unstable_offset(self.high_watermark)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def set_high_watermark(self, offset: int) -> int:
+        """Set it, held between the log's start and end; returns what it became."""
+        self.high_watermark = max(self.log_start_offset, min(offset, self.end_offset))
+        return self.high_watermark
+
+    # -- read --------------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool = True
+    ) -> LogSlice | None:
+        """Whole batches from the one that holds ``offset``, all below ``limit_offset``.
+
+        Never more than ``max_bytes``, but for a first batch that alone is larger, if ``min_one_batch``.
+        One slice never crosses a segment's end. ``None``: the offset is outside the log.
+        """
+        if not self.log_start_offset <= offset <= self.end_offset:
+            return None
+        directory = self.home.directory
+        if directory.failure is not None:
+            directory.check_online()
+        limit_offset = min(limit_offset, self.end_offset)
+        if offset >= limit_offset or (max_bytes <= 0 and not min_one_batch):
+            return LogSlice(directory, None, 0, 0)
+        try:
+            return self._read(offset, max_bytes, limit_offset, min_one_batch)
+        except OSError as error:
+            directory.fail(error)
+        except CorruptRecords as error:
+            directory.fail(OSError(f"{self.partition}: {error}"))
+
+    def _read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> LogSlice:
+        directory = self.home.directory
+        found = self._place_of(offset)
+        if found is None:
+            return LogSlice(directory, None, 0, 0)
+        segment, start = found
+        end = self._end_position(segment, limit_offset)
+        if end - start > max_bytes:
+            end = self._cut(segment, start, max_bytes, min_one_batch)
+        if end <= start:
+            return LogSlice(directory, None, 0, 0)
+        return LogSlice(directory, segment.file(), start, end - start, segment.base_offset)
+
+    def _place_of(self, offset: int) -> tuple[Segment, int] | None:
+        """Segment and position of the batch that holds an offset, or of the next one behind a gap."""
+        segments = self._segments
+        tail = self._tail
+        if tail is not None and (position := tail.get(offset)) is not None and position < segments[-1].size:
+            return segments[-1], position
+        at = self._segment_at(offset)
+        while at < len(segments):
+            header = segments[at].locate(offset)
+            if header is not None:
+                return segments[at], header.position
+            at += 1
+        return None
+
+    def _segment_at(self, offset: int) -> int:
+        segments = self._segments
+        if offset >= segments[-1].base_offset:
+            return len(segments) - 1
+        return max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+
+    def _end_position(self, segment: Segment, limit_offset: int) -> int:
+        """Where in a segment the batches below an offset end."""
+        if segment is not self._segments[-1]:
+            following = self._segments[bisect_right(self._segments, segment.base_offset, key=_base_offset)]
+            if limit_offset >= following.base_offset:
+                return segment.size
+        elif limit_offset >= self.end_offset:
+            return segment.size
+        elif self._tail is not None and (position := self._tail.get(limit_offset)) is not None:
+            return position
+        header = segment.locate(limit_offset)
+        return header.position if header is not None else segment.size
+
+    def _cut(self, segment: Segment, start: int, max_bytes: int, min_one_batch: bool) -> int:
+        """The last known batch boundary within ``max_bytes``, or the end of the first batch."""
+        end = segment.index.floor_position(start + max_bytes)
+        if end > start:
+            return end
+        end = start
+        for header in segment.scan(start):
+            if header.end_position > start + max_bytes:
+                return header.end_position if end == start and min_one_batch else end
+            end = header.end_position
+        return end
+
+    def batches_from(self, offset: int) -> Iterator[tuple[Segment, BatchHeader]]:
+        """Every batch from the one that holds ``offset`` to the end."""
+        for segment in self._segments[self._segment_at(offset) :]:
+            header = segment.locate(offset)
+            if header is not None:
+                for each in segment.scan(header.position):
+                    yield segment, each
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    @guarded
+    def aborted_transactions(
+        self, fetch_offset: int, found: LogSlice, limit_offset: int
+    ) -> list[AbortedTransaction]:
+        """Aborted transactions that may have records in a slice; more than need be, never fewer."""
+        at = self._segment_at(max(found.segment_base_offset, self._segments[0].base_offset))
+        bound = self._segments[at].index.offset_at_or_above_position(found.position + found.size)
+        if bound is None:
+            bound = self._segments[at + 1].base_offset if at + 1 < len(self._segments) else self.end_offset
+        bound = min(bound, limit_offset)
+        collected = []
+        for segment in self._segments[self._segment_at(fetch_offset) :]:
+            for entry in segment.aborted:
+                if entry.last_offset >= fetch_offset and entry.first_offset < bound:
+                    collected.append(entry)
+                if entry.last_stable_offset >= bound:
+                    return collected
+        return collected
+
+    # -- by time -----------------------------------------------------------------------------------
+
+    @guarded
+    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record at or behind the log start with at least this timestamp."""
+        for segment in self._segments:
+            if segment.max_timestamp < timestamp:
+                continue
+            start = max(segment.times.floor(timestamp)[1], self.log_start_offset)
+            for header in segment.scan(segment.index.floor(start)[1]):
+                if header.max_timestamp < timestamp or header.last_offset < self.log_start_offset:
+                    continue
+                found = self._first_at(segment, header, timestamp)
+                if found is not None:
+                    return found
+        return None
+
+    @guarded
+    def offset_of_max_timestamp(self) -> FoundOffset | None:
+        """The first record that has the largest timestamp of the log; ``None`` in an empty log."""
+        latest = max(self._segments, key=lambda segment: segment.max_timestamp)
+        timestamp = latest.max_timestamp
+        for segment in self._segments if timestamp < 0 else [latest]:
+            start = segment.times.floor(timestamp)[1] if timestamp >= 0 else segment.base_offset
+            for header in segment.scan(segment.index.floor(start)[1]):
+                if header.max_timestamp == timestamp and header.last_offset >= self.log_start_offset:
+                    return self._first_at(segment, header, timestamp)
+        return None
+
+    def _first_at(self, segment: Segment, header: BatchHeader, timestamp: int) -> FoundOffset | None:
+        content = segment.read_batch(header)
+        for record in read_records(content, header._replace(position=0)):
+            if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        return None
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
