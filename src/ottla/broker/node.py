@@ -118,6 +118,8 @@ class Node:
             if api is None or not api.min_version <= header.api_version <= api.max_version:
                 self._refuse(request)
                 return
+            if api.request is None:
+                api.load()
             body = decode(api.request, header.api_version, frame, body_offset)
         except MalformedRequest as malformed:
             log.warning("malformed request client=%s reason=%s", connection.host, malformed)

@@ -89,7 +89,7 @@ class Registration:
                 return topic_id_text(candidate)
 
     def choose_broker_id(self) -> Steps[BrokerId]:
-        """A number that no broker had before: the writes to ``/brokers/seqid``, counted, above the reserved."""
+        """A number that no broker had before: above the reserved, by the writes to ``/brokers/seqid``."""
         while True:
             result = yield SetData(paths.BROKER_SEQUENCE_ID, None, ANY_VERSION)
             if isinstance(result, DataSet):

@@ -20,7 +20,7 @@ from ottla.config.areas import (
 from ottla.config.definitions import broker_settings, dynamic_only_settings
 from ottla.config.group import GroupConfig
 from ottla.config.listeners import read_listeners
-from ottla.config.setting import BadValue, Standing, Value
+from ottla.config.setting import BadValue, Scope, Standing, Value
 from ottla.config.topic_config import log_defaults
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -159,21 +159,27 @@ def _area(cls: type[T], values: Mapping[str, Value]) -> T:
     return cls(**given)
 
 
-def with_dynamic(config: BrokerConfig, *layers: Mapping[str, str]) -> BrokerConfig:
-    """The settings with ZooKeeper's overrides over them, later layers over earlier ones.
+def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -> dict[str, Value]:
+    """Every setting's value: the table's default, the file's word, then ZooKeeper's, layer over layer.
 
     What cannot be changed at run time, or does not parse, is left as the file has it.
     """
     settings = broker_settings() | dynamic_only_settings()
     values = {name: setting.default for name, setting in settings.items()}
-    for texts, is_dynamic in ((config.originals, False), *((layer, True) for layer in layers)):
+    for texts, is_dynamic in ((originals, False), *((layer, True) for layer in layers)):
         for name, text in texts.items():
             setting = settings.get(name)
-            if setting is None or (is_dynamic and setting.scope.value == "read-only"):
+            if setting is None or (is_dynamic and setting.scope is Scope.READ_ONLY):
                 continue
             try:
                 values[name] = setting.parse(text)
             except BadValue:
                 continue
+    return values
+
+
+def with_dynamic(config: BrokerConfig, *layers: Mapping[str, str]) -> BrokerConfig:
+    """The settings with ZooKeeper's overrides over them, later layers over earlier ones."""
+    values = effective_values(config.originals, *layers)
     values["broker.id"] = config.broker_id
     return build(values, config.listeners, config.originals)

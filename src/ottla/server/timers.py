@@ -30,7 +30,7 @@ class Ticker:
         self._handle: asyncio.TimerHandle | None = None
 
     def aim(self, deadline_ms: int | None) -> None:
-        """The nearest deadline is this one now; a call that comes too early finds nothing due and aims again."""
+        """The nearest deadline is this one now; a call that comes too early finds nothing due."""
         if deadline_ms is None or (self._deadline_ms is not None and self._deadline_ms <= deadline_ms):
             return
         if self._handle is not None:

@@ -1,50 +1,115 @@
-"""The one list of what this broker speaks: API, versions, request, handler."""
+"""The one list of what this broker speaks: API, versions, handler.
+
+A handler is a function ``handle(node, request, body)`` in a module of this package. It returns the response,
+or None when it parked the request or answered it itself. Modules and messages are imported when the first
+request of their kind comes: an idle broker stays small.
+"""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
-from ottla.broker.apis import (
-    api_versions,
-    describe_cluster,
-    find_coordinator,
-    init_producer_id,
-    metadata,
-    update_metadata,
-)
-from ottla.wire.apis.api_versions import ApiVersionsRequest
-from ottla.wire.apis.describe_cluster import DescribeClusterRequest
-from ottla.wire.apis.find_coordinator import FindCoordinatorRequest
-from ottla.wire.apis.init_producer_id import InitProducerIdRequest
-from ottla.wire.apis.metadata import MetadataRequest
-from ottla.wire.apis.update_metadata import UpdateMetadataRequest
+from ottla.wire.apis import message_classes
 from ottla.wire.keys import ApiKey
 
 
-class Api(NamedTuple):
+class Api:
     """One line of the list; the versions are the advertised ones, both ends included."""
 
-    key: ApiKey
-    min_version: int
-    max_version: int
-    request: Any
-    handle: Callable[[Any, Any, Any], Any]
-    """``handle(node, request, body)`` returns the response; None when it was parked or answered already."""
+    __slots__ = ("_handler", "handle", "key", "max_version", "min_version", "request")
+
+    def __init__(self, key: ApiKey, min_version: int, max_version: int, handler: str) -> None:
+        """``handler`` is ``module`` or ``module:function``; the function is ``handle`` if none is named."""
+        self.key = key
+        self.min_version = min_version
+        self.max_version = max_version
+        self.request: Any = None
+        self.handle: Callable[[Any, Any, Any], Any] = self._load_and_handle
+        self._handler = handler
+
+    def load(self) -> None:
+        """Import what the API needs."""
+        module, _, function = self._handler.partition(":")
+        self.request = message_classes(self.key)[0]
+        self.handle = getattr(import_module(f"{__name__}.{module}"), function or "handle")
+
+    def _load_and_handle(self, node: Any, request: Any, body: Any) -> Any:
+        raise AssertionError("an API is loaded before its first request is decoded")
+
+    @property
+    def has_handler(self) -> bool:
+        return find_spec(f"{__name__}.{self._handler.partition(':')[0]}") is not None
 
 
 APIS: tuple[Api, ...] = (
-    Api(ApiKey.METADATA, 0, 12, MetadataRequest, metadata.handle),
-    Api(ApiKey.UPDATE_METADATA, 0, 8, UpdateMetadataRequest, update_metadata.handle),
-    Api(ApiKey.FIND_COORDINATOR, 0, 6, FindCoordinatorRequest, find_coordinator.handle),
-    Api(ApiKey.API_VERSIONS, 0, 4, ApiVersionsRequest, api_versions.handle),
-    Api(ApiKey.INIT_PRODUCER_ID, 0, 5, InitProducerIdRequest, init_producer_id.handle),
-    Api(ApiKey.DESCRIBE_CLUSTER, 0, 1, DescribeClusterRequest, describe_cluster.handle),
+    Api(ApiKey.PRODUCE, 0, 11, "produce"),
+    Api(ApiKey.FETCH, 0, 17, "fetch"),
+    Api(ApiKey.LIST_OFFSETS, 0, 9, "list_offsets"),
+    Api(ApiKey.METADATA, 0, 12, "metadata"),
+    Api(ApiKey.LEADER_AND_ISR, 0, 7, "leader_and_isr"),
+    Api(ApiKey.STOP_REPLICA, 0, 4, "stop_replica"),
+    Api(ApiKey.UPDATE_METADATA, 0, 8, "update_metadata"),
+    Api(ApiKey.CONTROLLED_SHUTDOWN, 0, 3, "controlled_shutdown"),
+    Api(ApiKey.OFFSET_COMMIT, 0, 9, "offset_commit"),
+    Api(ApiKey.OFFSET_FETCH, 0, 9, "offset_fetch"),
+    Api(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator"),
+    Api(ApiKey.JOIN_GROUP, 0, 9, "join_group"),
+    Api(ApiKey.HEARTBEAT, 0, 4, "heartbeat"),
+    Api(ApiKey.LEAVE_GROUP, 0, 5, "leave_group"),
+    Api(ApiKey.SYNC_GROUP, 0, 5, "sync_group"),
+    Api(ApiKey.DESCRIBE_GROUPS, 0, 5, "describe_groups"),
+    Api(ApiKey.LIST_GROUPS, 0, 5, "list_groups"),
+    Api(ApiKey.SASL_HANDSHAKE, 0, 1, "security_refused:sasl_handshake"),
+    Api(ApiKey.API_VERSIONS, 0, 4, "api_versions"),
+    Api(ApiKey.CREATE_TOPICS, 0, 7, "create_topics"),
+    Api(ApiKey.DELETE_TOPICS, 0, 6, "delete_topics"),
+    Api(ApiKey.DELETE_RECORDS, 0, 2, "delete_records"),
+    Api(ApiKey.INIT_PRODUCER_ID, 0, 5, "init_producer_id"),
+    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4, "offset_for_leader_epoch"),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "transactions_refused:add_partitions_to_txn"),
+    Api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "transactions_refused:add_offsets_to_txn"),
+    Api(ApiKey.END_TXN, 0, 4, "transactions_refused:end_txn"),
+    Api(ApiKey.WRITE_TXN_MARKERS, 0, 1, "write_txn_markers"),
+    Api(ApiKey.TXN_OFFSET_COMMIT, 0, 4, "transactions_refused:txn_offset_commit"),
+    Api(ApiKey.DESCRIBE_ACLS, 0, 3, "security_refused:describe_acls"),
+    Api(ApiKey.CREATE_ACLS, 0, 3, "security_refused:create_acls"),
+    Api(ApiKey.DELETE_ACLS, 0, 3, "security_refused:delete_acls"),
+    Api(ApiKey.DESCRIBE_CONFIGS, 0, 4, "describe_configs"),
+    Api(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),
+    Api(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2, "alter_replica_log_dirs"),
+    Api(ApiKey.DESCRIBE_LOG_DIRS, 0, 4, "describe_log_dirs"),
+    Api(ApiKey.SASL_AUTHENTICATE, 0, 2, "security_refused:sasl_authenticate"),
+    Api(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions"),
+    Api(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, "security_refused:create_delegation_token"),
+    Api(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, "security_refused:renew_delegation_token"),
+    Api(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2, "security_refused:expire_delegation_token"),
+    Api(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3, "security_refused:describe_delegation_token"),
+    Api(ApiKey.DELETE_GROUPS, 0, 2, "delete_groups"),
+    Api(ApiKey.ELECT_LEADERS, 0, 2, "elect_leaders"),
+    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs"),
+    Api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0, "alter_partition_reassignments"),
+    Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, "list_partition_reassignments"),
+    Api(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete"),
+    Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, "security_refused:describe_client_quotas"),
+    Api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, "security_refused:alter_client_quotas"),
+    Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, "security_refused:describe_user_scram_credentials"),
+    Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, "security_refused:alter_user_scram_credentials"),
+    Api(ApiKey.ALTER_PARTITION, 0, 3, "alter_partition"),
+    Api(ApiKey.UPDATE_FEATURES, 0, 1, "update_features"),
+    Api(ApiKey.DESCRIBE_CLUSTER, 0, 1, "describe_cluster"),
+    Api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
+    Api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "transactions_refused:describe_transactions"),
+    Api(ApiKey.LIST_TRANSACTIONS, 0, 1, "transactions_refused:list_transactions"),
+    Api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, "allocate_producer_ids"),
 )
 """In the order of the keys, which is the order of ApiVersions' answer."""
 
 
 def by_key() -> list[Api | None]:
-    """The list again, each API at the place of its key."""
+    """The list again, each API at the place of its key; one without a handler yet is missing."""
     table: list[Api | None] = [None] * (max(api.key for api in APIS) + 1)
     for api in APIS:
-        table[api.key] = api
+        if api.has_handler:
+            table[api.key] = api
     return table

@@ -1,5 +1,6 @@
 """ApiVersions: the first thing every client asks. Above our highest version it is told so in version 0."""
 
+import re
 from typing import TYPE_CHECKING
 
 from ottla.broker.request import Request
@@ -9,10 +10,18 @@ from ottla.wire.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVers
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What a client may call itself and its version (KIP-511)."""
+
 
 def handle(node: "Node", request: Request, body: ApiVersionsRequest) -> ApiVersionsResponse:
     """Every API of the list with its versions, and the epoch of the (always empty) feature set."""
     if request.api_version >= 3:
+        if not (
+            _SOFTWARE.fullmatch(body.client_software_name)
+            and _SOFTWARE.fullmatch(body.client_software_version)
+        ):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         request.connection.client_software = (body.client_software_name, body.client_software_version)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,

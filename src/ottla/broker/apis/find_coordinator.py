@@ -38,13 +38,26 @@ def _find(node: "Node", request: Request, key_type: int, key: str) -> Coordinato
     if key_type == GROUP:
         return _find_group(node, request, key)
     if key_type == TRANSACTION:
-        log.warning(
-            "transactions are not coordinated by Ottla transactional_id=%s client=%s",
-            key,
-            request.client_host,
-        )
-        return _nobody(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _find_transaction(node, request, key)
     return _nobody(key, ErrorCode.INVALID_REQUEST)
+
+
+def _find_transaction(node: "Node", request: Request, transactional_id: str) -> Coordinator:
+    """Another broker may coordinate it; we do not, and say so once and for all."""
+    topic = node.metadata.topics.get(topic_names.TRANSACTIONS_TOPIC)
+    if topic is not None:
+        info = topic.partitions.get(partition_for(transactional_id, len(topic.partitions)))
+        endpoint = node.metadata.endpoint(info.leader, request.listener) if info is not None else None
+        if info is None or endpoint is None:
+            return _nobody(transactional_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if info.leader != node.broker_id:
+            return _somebody(transactional_id, info.leader, endpoint)
+    log.warning(
+        "transactions are not coordinated by this broker transactional_id=%s client=%s",
+        transactional_id,
+        request.client_host,
+    )
+    return _nobody(transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def _find_group(node: "Node", request: Request, group: str) -> Coordinator:

@@ -1,0 +1,79 @@
+"""DescribeConfigs 0-4: the settings of topics and of this broker, their sources, synonyms and meaning."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker import topic_names
+from ottla.broker.config_entries import (
+    ConfigSource,
+    Entry,
+    broker_entries,
+    default_broker_entries,
+    topic_entries,
+)
+from ottla.broker.config_resources import BROKER, TOPIC, InvalidResource, check_broker_name
+from ottla.broker.request import Request
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+def handle(node: "Node", request: Request, body: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """One result a resource; a resource that cannot be described says why."""
+    results = []
+    for resource in body.resources:
+        result = DescribeConfigsResult(
+            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        try:
+            entries = _entries(node, resource)
+        except InvalidResource as invalid:
+            result.error_code, result.error_message = invalid.code, invalid.message
+        else:
+            result.configs = [
+                _row(entry, body.include_synonyms, body.include_documentation) for entry in entries
+            ]
+        results.append(result)
+    return DescribeConfigsResponse(results=results)
+
+
+def _entries(node: "Node", resource: DescribeConfigsResource) -> list[Entry]:
+    names = resource.configuration_keys
+    if resource.resource_type == TOPIC:
+        why = topic_names.why_illegal(resource.resource_name)
+        if why is not None:
+            raise InvalidResource(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
+        if resource.resource_name not in node.metadata.topics:
+            raise InvalidResource(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return topic_entries(node, resource.resource_name, names)
+    if resource.resource_type == BROKER:
+        if not resource.resource_name:
+            return default_broker_entries(node, names)
+        check_broker_name(node, resource.resource_name)
+        return broker_entries(node, names)
+    raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+
+
+def _row(entry: Entry, with_synonyms: bool, with_documentation: bool) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        is_default=entry.source is ConfigSource.DEFAULT,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in (entry.synonyms if with_synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=entry.doc if with_documentation else None,
+    )

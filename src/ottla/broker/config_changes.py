@@ -1,0 +1,149 @@
+"""What the two Alter APIs share: check each resource, change its overrides, answer for all."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ottla.broker import topic_names
+from ottla.broker.config_resources import (
+    BROKER,
+    TOPIC,
+    InvalidResource,
+    check_broker_changes,
+    check_broker_name,
+    check_topic_changes,
+    setting_of,
+)
+from ottla.broker.config_writer import entity_path, write_overrides
+from ottla.broker.zk_desk import Steps
+from ottla.config.setting import ConfigType, text_of
+from ottla.model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+Outcome: TypeAlias = tuple[int, str, int, str | None]
+"""Resource type, resource name, error code, error message."""
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def change_all(
+    node: "Node",
+    resources: Sequence[Any],
+    change: Callable[[Any, Mapping[str, str]], dict[str, str]],
+    validate_only: bool,
+    then: Callable[[list[Outcome]], None],
+) -> None:
+    """Change one resource after the other; each has its own outcome."""
+    node.zk.run(_change_all(node, resources, change, validate_only), then)
+
+
+def _change_all(
+    node: "Node",
+    resources: Sequence[Any],
+    change: Callable[[Any, Mapping[str, str]], dict[str, str]],
+    validate_only: bool,
+) -> Steps[list[Outcome]]:
+    outcomes: list[Outcome] = []
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    for resource in resources:
+        kind, name = resource.resource_type, resource.resource_name
+        try:
+            if counts[kind, name] > 1:
+                raise InvalidResource(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            _check_resource(node, kind, name)
+        except InvalidResource as invalid:
+            outcomes.append((kind, name, invalid.code, invalid.message))
+            continue
+        checked = _checked(resource, change)
+        refusal = yield from write_overrides(node, entity_path(kind, name), checked, validate_only)
+        if refusal is None:
+            outcomes.append((kind, name, ErrorCode.NONE, None))
+        else:
+            outcomes.append((kind, name, refusal.code, refusal.message))
+    return outcomes
+
+
+def _checked(
+    resource: Any, change: Callable[[Any, Mapping[str, str]], dict[str, str]]
+) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    def checked(before: Mapping[str, str]) -> dict[str, str]:
+        after = change(resource, before)
+        if resource.resource_type == TOPIC:
+            check_topic_changes(resource.resource_name, after)
+        else:
+            check_broker_changes(after, is_default=not resource.resource_name)
+        return after
+
+    return checked
+
+
+def _check_resource(node: "Node", kind: int, name: str) -> None:
+    if kind == TOPIC:
+        why = topic_names.why_illegal(name)
+        if why is not None:
+            raise InvalidResource(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
+        if name not in node.metadata.topics:
+            raise InvalidResource(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    elif kind == BROKER:
+        if name:
+            check_broker_name(node, name)
+    else:
+        raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+
+
+def replaced(rows: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    """The overrides as AlterConfigs gives them."""
+    return dict(_with_values(rows))
+
+
+def _with_values(rows: Sequence[tuple[str, str | None]]) -> list[tuple[str, str]]:
+    without = [name for name, value in rows if value is None]
+    if without:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without)}"
+        )
+    return [(name, value) for name, value in rows if value is not None]
+
+
+def edited(
+    kind: int, before: Mapping[str, str], rows: Sequence[tuple[str, int, str | None]]
+) -> dict[str, str]:
+    """The overrides after IncrementalAlterConfigs' operations on them."""
+    counts = Counter(name for name, _, _ in rows)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys : {','.join(twice)}"
+        )
+    _with_values([(name, value) for name, operation, value in rows if operation != DELETE])
+    after = dict(before)
+    for name, operation, value in rows:
+        if operation == DELETE:
+            after.pop(name, None)
+        elif operation == SET:
+            after[name] = value or ""
+        elif operation in (APPEND, SUBTRACT):
+            after[name] = _list_edited(kind, name, operation, before.get(name), value or "")
+        else:
+            raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unknown operation type {operation}")
+    return after
+
+
+def _list_edited(kind: int, name: str, operation: int, before: str | None, value: str) -> str:
+    setting = setting_of(kind, name)
+    if setting is None or setting.type is not ConfigType.LIST:
+        verb = "append" if operation == APPEND else "subtract"
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST, f"Config value {verb} is not allowed for config key: {name}"
+        )
+    standing = before if before is not None else text_of(setting.default) or ""
+    members = [member for member in standing.split(",") if member]
+    given = [member for member in value.split(",") if member]
+    if operation == APPEND:
+        members += [member for member in given if member not in members]
+    else:
+        members = [member for member in members if member not in given]
+    return ",".join(members)

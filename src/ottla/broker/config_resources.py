@@ -1,0 +1,85 @@
+"""What settings can belong to, and which changes of them are sound."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ottla.config.definitions import broker_settings, dynamic_only_settings, topic_settings
+from ottla.config.setting import BadValue, Scope, Setting, Standing
+from ottla.config.topic_config import parse_topic_override
+from ottla.model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+TOPIC = 2
+BROKER = 4
+NAMES = {TOPIC: "TOPIC", BROKER: "BROKER"}
+
+NOT_WHILE_RUNNING = frozenset({"listeners", "advertised.listeners", "listener.security.protocol.map"})
+"""Kafka can change these while it runs; Ottla cannot."""
+
+
+class InvalidResource(Exception):
+    """The resource, or what is wanted of it, is refused; code and words go into the answer."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def check_broker_name(node: "Node", name: str) -> None:
+    """A broker speaks for itself alone."""
+    try:
+        broker_id = int(name)
+    except ValueError:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
+        ) from None
+    if broker_id != node.broker_id:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {node.broker_id} or empty string, but received {name}",
+        )
+
+
+def setting_of(resource_type: int, name: str) -> Setting | None:
+    """What the tables say of a setting of that kind of resource."""
+    if resource_type == TOPIC:
+        return topic_settings().get(name)
+    return broker_settings().get(name) or dynamic_only_settings().get(name)
+
+
+def check_topic_changes(name: str, overrides: Mapping[str, str]) -> None:
+    """All overrides that the topic would then have must be sound."""
+    for key, text in overrides.items():
+        try:
+            parse_topic_override(key, text)
+        except BadValue as bad:
+            raise InvalidResource(ErrorCode.INVALID_CONFIG, str(bad)) from None
+
+
+def check_broker_changes(overrides: Mapping[str, str], *, is_default: bool) -> None:
+    """Only what may change at run time, for this broker or for all, and within its limits."""
+    for key, text in overrides.items():
+        setting = setting_of(BROKER, key)
+        if setting is None:
+            continue
+        if setting.scope is Scope.READ_ONLY:
+            raise _invalid(f"Cannot update these configs dynamically: Set({key})")
+        if is_default and setting.scope is Scope.PER_BROKER and key not in dynamic_only_settings():
+            raise _invalid(
+                "Cannot update these configs at default cluster level, broker id must be specified:"
+                f" Set({key})"
+            )
+        try:
+            value = setting.parse(text)
+        except BadValue as bad:
+            raise _invalid(f"Invalid value {text} for configuration {key}: {bad}") from None
+        is_promise = setting.standing is Standing.PROMISE and value != setting.default
+        if is_promise or key in NOT_WHILE_RUNNING:
+            raise _invalid(f"Ottla cannot do this while it runs: {key}")
+
+
+def _invalid(message: str) -> InvalidResource:
+    return InvalidResource(ErrorCode.INVALID_REQUEST, message)

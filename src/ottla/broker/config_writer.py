@@ -1,0 +1,90 @@
+"""Settings written to ZooKeeper by the broker that was asked, and the note that tells the others."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ottla.broker.config_resources import TOPIC, InvalidResource
+from ottla.broker.zk_desk import Pause, Steps, persistently
+from ottla.model.errors import ErrorCode
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import MalformedZnode
+from ottla.zookeeper.codec_config import ConfigNode, decode_config, encode_config, encode_config_change
+from ottla.zookeeper.ops import (
+    ANY_VERSION,
+    Check,
+    Create,
+    Data,
+    Failed,
+    GetData,
+    Lost,
+    Multi,
+    MultiDone,
+    SetData,
+    ZkCode,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+Change = Callable[[Mapping[str, str]], dict[str, str]]
+"""From the overrides that are there to those that shall be; raises ``InvalidResource``."""
+
+
+def entity_path(resource_type: int, name: str) -> str:
+    """Where under ``/config`` a resource's overrides stand; an empty name is that of all brokers."""
+    if resource_type == TOPIC:
+        return f"topics/{name}"
+    return f"brokers/{name or paths.DEFAULT_ENTITY}"
+
+
+def write_overrides(
+    node: "Node", entity: str, change: Change, validate_only: bool
+) -> Steps[InvalidResource | None]:
+    """Read, change, write while there is a controller, tell the others. The refusal, if any."""
+    path = f"{paths.CONFIG}/{entity}"
+    found = yield from persistently(GetData(path))
+    try:
+        before = decode_config(found.data if isinstance(found, Data) else None)
+        wanted = ConfigNode(change(before.config), before.other)
+    except InvalidResource as invalid:
+        return invalid
+    except MalformedZnode as malformed:
+        return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed))
+    if validate_only:
+        return None
+    refusal = yield from _write(path, encode_config(wanted))
+    if refusal is None:
+        yield from _leave_note(entity)
+    return refusal
+
+
+def _write(path: str, data: bytes) -> Steps[InvalidResource | None]:
+    """The write holds only while the controller that was seen is the controller (KIP-866's guard)."""
+    while True:
+        controller = yield from persistently(GetData(paths.CONTROLLER))
+        if not isinstance(controller, Data):
+            return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no controller.")
+        guard = Check(paths.CONTROLLER, controller.stat.version)
+        result = yield Multi((guard, SetData(path, data, ANY_VERSION)))
+        if _failed_with(result, ZkCode.NO_NODE, at=1):
+            result = yield Multi((guard, Create(path, data)))
+        if isinstance(result, MultiDone):
+            return None
+        if not isinstance(result, Lost) and not _may_try_again(result):
+            return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused: {result}")
+        yield Pause(50)
+
+
+def _failed_with(result: object, code: ZkCode, at: int) -> bool:
+    return getattr(result, "code", None) is code and getattr(result, "index", None) == at
+
+
+def _may_try_again(result: object) -> bool:
+    """The controller changed meanwhile, or somebody else made the node."""
+    if isinstance(result, Failed):
+        return False
+    return getattr(result, "code", None) in (ZkCode.BAD_VERSION, ZkCode.NO_NODE, ZkCode.NODE_EXISTS)
+
+
+def _leave_note(entity: str) -> Steps[None]:
+    yield from persistently(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change(entity), sequential=True))
