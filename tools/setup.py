@@ -35,6 +35,9 @@ TEMP_BYTES = 2_200 * 2**20
 CACHE_BYTES = 1_000 * 2**20
 
 
+PIP_NEWS = ("Collecting", "Building", "Installing", "Successfully", "ERROR")
+
+
 class SetupRefused(Exception):
     """Something on this machine stands in the way; one sentence with cause and remedy."""
 
@@ -196,13 +199,29 @@ def has_venv(version: tuple[int, int]) -> bool:
 
 
 def pip_install(arguments: list[str]) -> None:
-    """Run pip inside ``.venv``; pip shows its own progress."""
-    command = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
-    run(
-        [*command, *arguments],
-        "pip could not install the packages (its message is above); check the network or the proxy, "
-        "then run make setup again: it goes on where it stopped",
-    )
+    """Run pip inside ``.venv``: on a terminal with its own progress bars, elsewhere with a line a package."""
+    command = [
+        str(VENV / "bin" / "python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        *arguments,
+    ]
+    if sys.stdout.isatty():
+        failed = subprocess.call(command, cwd=str(ROOT)) != 0
+    else:
+        with subprocess.Popen(command, cwd=str(ROOT), stdout=subprocess.PIPE, universal_newlines=True) as pip:
+            assert pip.stdout is not None
+            for line in pip.stdout:
+                if line.startswith(PIP_NEWS):
+                    print(line, end="", flush=True)
+        failed = pip.returncode != 0
+    if failed:
+        raise SetupRefused(
+            "pip could not install the packages (its message is above); check the network or the proxy, "
+            "then run make setup again: it goes on where it stopped"
+        )
 
 
 def report_java() -> str:
