@@ -11,6 +11,7 @@ from ottla.broker.apis import api_versions
 from ottla.broker.clock import Clock
 from ottla.broker.connections import Connections
 from ottla.broker.controller_host import ControllerHost
+from ottla.broker.coordinator_host import CoordinatorHost
 from ottla.broker.dynamic_config import DynamicConfigs
 from ottla.broker.features import Features
 from ottla.broker.metadata_image import MetadataImage, MetadataUpdate
@@ -79,6 +80,8 @@ class Node:
         self.waiting = Waiting(self)
         self.partitions = Partitions(self)
         self.controller = ControllerHost(self)
+        self.coordinator = CoordinatorHost(self)
+        self.partitions.listeners.append(self.coordinator)
         self.startup = Startup(self)
         self.shutdown = Shutdown(self)
         self._work: dict[int, Callable[[Any], None]] = {}
@@ -202,6 +205,7 @@ class Node:
         change = self.metadata.apply(update)
         self.configs.forget_topics(change.deleted_topics)
         self.partitions.on_metadata_changed(change)
+        self.coordinator.on_metadata_changed(change)
         self.controller.on_metadata_changed(change)
 
     def run_in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
@@ -223,6 +227,7 @@ class Node:
     def started(self) -> None:
         """The broker is registered and serves."""
         self.state = NodeState.RUNNING
+        self.coordinator.start()
         self.controller.start()
 
     def stopping(self) -> None:

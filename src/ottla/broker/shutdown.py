@@ -85,6 +85,7 @@ class Shutdown:
         node = self._node
         node.outputs.append(RefuseClients())
         node.stopping()
+        node.coordinator.stop()
         node.waiting.stop()
         node.partitions.stop()
         node.controller.stop()
