@@ -25,7 +25,7 @@ from ottla.config.areas import BrokerConfig
 from ottla.sim.network import Connection, Network
 from ottla.sim.world import MILLISECOND, SimClock, World
 from ottla.sim.zookeeper import ZooKeeperService
-from ottla.storage.disk import Disk
+from ottla.storage.crash_disk import CrashDisk
 from ottla.zookeeper.ops import WatchEvent
 
 SIZE_BYTES = 4
@@ -101,7 +101,7 @@ class SimBroker:
         network: Network,
         zookeeper: ZooKeeperService,
         config: BrokerConfig,
-        disk: Disk,
+        disk: CrashDisk,
     ) -> None:
         self.world = world
         self.network = network
@@ -146,9 +146,15 @@ class SimBroker:
             self._gone()
             self.zookeeper.process_died(self)
 
+    def lose_power(self) -> None:
+        """What was not flushed may be gone, in whole or in part; only for a process that is dead."""
+        assert not self.is_running, "the process died with the machine"
+        self.disk.power_cut()
+
     def _gone(self) -> None:
         self.is_running = False
         self.life += 1
+        self.disk.kill()
         self.network.stop_listening(self.host, self.port)
         self.network.host_died(self.host)
 

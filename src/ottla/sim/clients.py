@@ -151,7 +151,7 @@ class Producer(Client):
         self._send(batch)
 
     def _send(self, batch: list[Sent]) -> None:
-        """The same batch with the same sequence until it is acknowledged: that is what makes it idempotent."""
+        """The same batch with the same sequence until it is acknowledged: that makes it idempotent."""
         leader = self.leaders.get(self.partition)
         if leader is None:
             self.refresh([self.partition.topic], lambda: self.later(lambda: self._send(batch)))

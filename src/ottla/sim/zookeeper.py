@@ -9,6 +9,8 @@ from ottla.sim.network import Network
 from ottla.sim.world import MILLISECOND, SECOND, World
 from ottla.sim.zookeeper_tree import Fired, ZooKeeperTree
 from ottla.zookeeper.ops import (
+    ANY_VERSION,
+    Delete,
     Exists,
     Failed,
     Found,
@@ -150,6 +152,14 @@ class ZooKeeperService:
         session = self.session_of(owner)
         if session is not None:
             self._end(session)
+
+    def delete(self, path: str) -> None:
+        """A fault: somebody deletes a node by hand."""
+        if path in self.tree.nodes:
+            operator = self._last_session + 1_000_000
+            self.tree.open_session(operator)
+            _, fired = self.tree.apply(Delete(path, ANY_VERSION), operator, self.world.now_ms)
+            self._deliver(fired + self.tree.end_session(operator))
 
     # -- the servers' side -------------------------------------------------------------------
 
