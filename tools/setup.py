@@ -215,12 +215,12 @@ def pip_install(arguments: list[str]) -> None:
             assert pip.stdout is not None
             for line in pip.stdout:
                 if line.startswith(PIP_NEWS):
-                    print(line, end="", flush=True)
+                    print(line.partition(" (from ")[0].rstrip(), flush=True)
         failed = pip.returncode != 0
     if failed:
         raise SetupRefused(
-            "pip could not install the packages (its message is above); check the network or the proxy, "
-            "then run make setup again: it goes on where it stopped"
+            "pip could not do this step (its message is above); if it speaks of connections, check the network "
+            "or the proxy; then run make setup again: it goes on where it stopped"
         )
 
 
