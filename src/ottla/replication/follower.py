@@ -75,7 +75,15 @@ class FetchFrom(NamedTuple):
 class PartitionFollower:
     """The follower's side of one partition, for one leader epoch."""
 
-    __slots__ = ("leader", "leader_epoch", "log", "phase", "retry_at_ms", "topic_id")
+    __slots__ = (
+        "leader",
+        "leader_epoch",
+        "leader_high_watermark",
+        "log",
+        "phase",
+        "retry_at_ms",
+        "topic_id",
+    )
 
     def __init__(
         self, leader: BrokerId, leader_epoch: LeaderEpoch, topic_id: TopicId, log: FollowedLog
@@ -86,6 +94,8 @@ class PartitionFollower:
         self.log = log
         self.phase = Phase.FETCHING
         self.retry_at_ms = 0
+        self.leader_high_watermark: int | None = None
+        """What the leader last said; None before it said anything."""
 
     def started(self) -> Sequence[FollowerEffect]:
         """Begin to follow. Only a log without any epoch falls back to its high watermark."""
@@ -101,6 +111,11 @@ class PartitionFollower:
         return FetchFrom(
             self.topic_id, self.leader_epoch, log.end_offset, log.epochs.latest_epoch, log.log_start_offset
         )
+
+    @property
+    def is_behind(self) -> bool:
+        """Does it lack committed records, as far as it knows?"""
+        return self.leader_high_watermark is None or self.leader_high_watermark > self.log.end_offset
 
     def may_fetch(self, now_ms: int) -> bool:
         """Is it time to fetch? The end of a back-off is noticed here."""
@@ -138,6 +153,7 @@ class PartitionFollower:
     def appended(self, answer: PartitionFetched) -> Sequence[FollowerEffect]:
         """The records of an answer are in the log: now its offsets may count."""
         log = self.log
+        self.leader_high_watermark = answer.high_watermark
         high_watermark = max(min(answer.high_watermark, log.end_offset), log.log_start_offset)
         if high_watermark == log.high_watermark and answer.log_start_offset <= log.log_start_offset:
             return _NOTHING

@@ -1,0 +1,64 @@
+"""Fetch 4-17: record batches for consumers and followers; parked until there is enough, or time is up."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.fetching import TOPIC_IDS_SINCE, ParkedFetch
+from ottla.broker.request import Request
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+REPLICA_STATE_SINCE = 15
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+def handle(node: "Node", request: Request, body: FetchRequest) -> FetchResponse | None:
+    """Find the reader's session, then answer or park."""
+    version = request.api_version
+    is_named_later = version >= REPLICA_STATE_SINCE
+    replica_id = body.replica_state.replica_id if is_named_later else body.replica_id
+    if body.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refuse(body, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+    reader = node.partitions.sessions.open(body, version, replica_id, node.clock.monotonic_ms())
+    if isinstance(reader, ErrorCode):
+        return FetchResponse(error_code=int(reader), session_id=0)
+    if reader.parked is not None:
+        reader.parked.answer_now()
+    if is_named_later:
+        reader.replica_epoch = body.replica_state.replica_epoch
+    max_bytes = min(body.max_bytes, node.config.replication.fetch_max_bytes)
+    fetch = ParkedFetch(
+        node,
+        request,
+        reader,
+        min_bytes=min(body.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        is_committed_only=body.isolation_level == READ_COMMITTED,
+        rack=body.rack_id,
+    )
+    return fetch.begin(body.max_wait_ms)
+
+
+def _refuse(body: FetchRequest, version: int, error: ErrorCode) -> FetchResponse:
+    """The whole request is wrong: until topics had ids, every partition says so."""
+    response = FetchResponse(error_code=int(error), session_id=body.session_id)
+    if version < TOPIC_IDS_SINCE:
+        response.responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    PartitionData(
+                        partition_index=each.partition,
+                        error_code=int(error),
+                        high_watermark=-1,
+                        records=b"",
+                        aborted_transactions=[],
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    return response

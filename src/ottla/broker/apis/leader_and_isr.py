@@ -1,0 +1,106 @@
+"""LeaderAndIsr 0-7: the controller says which partitions to lead and which to follow."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.fences import fence
+from ottla.broker.partitions import Assigned
+from ottla.broker.request import Request
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.wire.apis.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+log = logging.getLogger(__name__)
+
+TOPIC_ERRORS_SINCE = 5
+
+
+def handle(node: "Node", request: Request, body: LeaderAndIsrRequest) -> LeaderAndIsrResponse | None:
+    """Obey, unless a fence stops it. Settings of topics that are new here are read first."""
+    error = fence(node, body.controller_epoch, body.broker_epoch, body.is_kraft_controller)
+    assigned = _assigned(body)
+    if error is not ErrorCode.NONE:
+        return _refuse(body, request.api_version, assigned, error)
+    unread = node.configs.unread({each.partition.topic for each in assigned})
+    if not unread:
+        return _obey(node, body, request.api_version, assigned)
+
+    def settings_came() -> None:
+        # Meanwhile another controller may have spoken, or the broker may have registered anew.
+        error = fence(node, body.controller_epoch, body.broker_epoch, body.is_kraft_controller)
+        if error is not ErrorCode.NONE:
+            request.reply(_refuse(body, request.api_version, assigned, error))
+        else:
+            request.reply(_obey(node, body, request.api_version, assigned))
+
+    node.configs.read_topics(unread, settings_came)
+    return None
+
+
+def _assigned(body: LeaderAndIsrRequest) -> list[Assigned]:
+    assigned = [
+        Assigned(TopicPartition(state.topic_name, state.partition_index), ZERO_TOPIC_ID, state)
+        for state in body.ungrouped_partition_states
+    ]
+    for topic in body.topic_states:
+        topic_id = TopicId(topic.topic_id)
+        assigned += [
+            Assigned(TopicPartition(topic.topic_name, state.partition_index), topic_id, state)
+            for state in topic.partition_states
+        ]
+    return assigned
+
+
+def _obey(
+    node: "Node", body: LeaderAndIsrRequest, version: int, assigned: list[Assigned]
+) -> LeaderAndIsrResponse:
+    answers = node.partitions.assign(assigned)
+    log.info(
+        "leader and isr controller=%d epoch=%d partitions=%d refused=%d",
+        body.controller_id,
+        body.controller_epoch,
+        len(answers),
+        sum(code is not ErrorCode.NONE for code in answers.values()),
+    )
+    return _response(version, ErrorCode.NONE, assigned, answers)
+
+
+def _refuse(
+    body: LeaderAndIsrRequest, version: int, assigned: list[Assigned], error: ErrorCode
+) -> LeaderAndIsrResponse:
+    log.warning(
+        "leader and isr refused error=%s controller=%d epoch=%d broker_epoch=%d",
+        error.name,
+        body.controller_id,
+        body.controller_epoch,
+        body.broker_epoch,
+    )
+    return _response(version, error, assigned, dict.fromkeys((each.partition for each in assigned), error))
+
+
+def _response(
+    version: int, error: ErrorCode, assigned: list[Assigned], answers: dict[TopicPartition, ErrorCode]
+) -> LeaderAndIsrResponse:
+    response = LeaderAndIsrResponse(error_code=int(error), partition_errors=[], topics=[])
+    topics: dict[TopicId, LeaderAndIsrTopicError] = {}
+    for name, topic_id, _ in assigned:
+        result = LeaderAndIsrPartitionError(
+            topic_name=name.topic, partition_index=name.partition, error_code=int(answers[name])
+        )
+        if version < TOPIC_ERRORS_SINCE:
+            response.partition_errors.append(result)
+            continue
+        topic = topics.get(topic_id)
+        if topic is None:
+            topic = topics[topic_id] = LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=[])
+        topic.partition_errors.append(result)
+    response.topics = list(topics.values())
+    return response

@@ -1,0 +1,329 @@
+"""Produce 0-11: batches for the partitions led here (3-11; older record formats are refused).
+
+Checks stand in Kafka's order. acks=0 gets no answer, and a closed connection on any error; acks=1 is answered
+after the append; acks=all when every in-sync replica has the records.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.leader_hints import LeaderHints
+from ottla.broker.partition import Partition
+from ottla.broker.promises import ParkedProduce
+from ottla.broker.request import Request
+from ottla.broker.topic_names import INTERNAL_TOPICS
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import TRANSACTIONAL_BIT, BatchHeader, Buffer
+from ottla.records.validate import Refused, parse_produced
+from ottla.wire.apis.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+OLDEST_SERVED = 3
+LEADER_HINTS_SINCE = 10
+TRANSACTION_ABORTABLE_SINCE = 11
+ADMIN_CLIENT = "__admin_client"
+CLOSED_TOPICS = INTERNAL_TOPICS | {"__share_group_state"}
+
+_NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_UNKNOWN_TOPIC = Refused(int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+_INVALID_ACKS = Refused(int(ErrorCode.INVALID_REQUIRED_ACKS))
+_INVALID_TOPIC = Refused(int(ErrorCode.INVALID_TOPIC_EXCEPTION))
+_NO_TRANSACTIONAL_ID = Refused(int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+_SEVERAL_PRODUCERS = Refused(int(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+_UNSUPPORTED_VERSION = Refused(int(ErrorCode.UNSUPPORTED_VERSION))
+_UNVERIFIED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+_EXPLAINED = (int(ErrorCode.NOT_ENOUGH_REPLICAS), int(ErrorCode.INVALID_TXN_STATE))
+"""Only transaction verification gives these a text."""
+
+
+class Batch(NamedTuple):
+    """What the request holds for one partition."""
+
+    topic: str
+    partition: int
+    records: Buffer | None
+    header: BatchHeader | Refused
+
+
+def handle(node: "Node", request: Request, body: ProduceRequest) -> ProduceResponse | None:
+    """Append what may be appended; answer as the producer's acks ask."""
+    version = request.api_version
+    batches: list[Batch] = []
+    spoiled: Refused | None = _UNSUPPORTED_VERSION if version < OLDEST_SERVED else None
+    is_transactional = False
+    for topic in body.topic_data:
+        for data in topic.partition_data:
+            header = parse_produced(data.records, version)
+            batches.append(Batch(topic.name, data.index, data.records, header))
+            if isinstance(header, Refused):
+                if header.spoils_request and spoiled is None:
+                    spoiled = header
+            elif header[6] & TRANSACTIONAL_BIT:
+                is_transactional = True
+    if len(batches) > 1:
+        batches = list({(batch.topic, batch.partition): batch for batch in batches}.values())
+    if spoiled is None and is_transactional:
+        spoiled = _refuse_transaction(body, batches)
+    if spoiled is not None:
+        return _finish(node, request, body.acks, [(batch, spoiled) for batch in batches])
+    if is_transactional and node.config.transactions.transaction_partition_verification_enable:
+        unverified = _unverified(node, batches)
+        if unverified:
+            _verify_first(node, request, body, batches, unverified)
+            return None
+    return _append_all(node, request, body, batches, {})
+
+
+def _refuse_transaction(body: ProduceRequest, batches: list[Batch]) -> Refused | None:
+    if body.transactional_id is None:
+        return _NO_TRANSACTIONAL_ID
+    producers = {
+        batch.header.producer_id
+        for batch in batches
+        if isinstance(batch.header, BatchHeader) and batch.header.is_transactional
+    }
+    return _SEVERAL_PRODUCERS if len(producers) > 1 else None
+
+
+# --- append -------------------------------------------------------------------------------------------------
+
+
+def _append_all(
+    node: "Node",
+    request: Request,
+    body: ProduceRequest,
+    batches: list[Batch],
+    verified: dict[TopicPartition, "int | Refused"],
+) -> ProduceResponse | None:
+    """Each batch to its partition; those in ``verified`` with their token, or with their refusal."""
+    acks = body.acks
+    may_use_internal = request.client_id == ADMIN_CLIENT
+    outcomes: list[tuple[Batch, Refused | PartitionProduceResponse]] = []
+    waits: list[tuple[Partition, int, PartitionProduceResponse]] = []
+    for batch in batches:
+        topic, index, records, header = batch
+        known = node.metadata.topics.get(topic)
+        if known is None or index not in known.partitions:
+            outcomes.append((batch, _UNKNOWN_TOPIC))
+            continue
+        if isinstance(header, Refused):
+            outcomes.append((batch, header))
+            continue
+        token = verified.get(TopicPartition(topic, index)) if verified else None
+        refused = _refuse_early(acks, topic, token, may_use_internal)
+        if refused is not None:
+            outcomes.append((batch, refused))
+            continue
+        partition = node.partitions.find(topic, index)
+        if partition is None:
+            outcomes.append((batch, Refused(int(node.partitions.why_missing(topic, index)))))
+            continue
+        assert records is not None, "a batch without records has no header"
+        outcome = partition.append(
+            records,
+            header,
+            acks,
+            verification=token if isinstance(token, int) else None,
+            must_be_verified=isinstance(token, int),
+        )
+        if isinstance(outcome, Refused):
+            if outcome.while_appending:
+                outcomes.append((batch, _refusal(index, outcome, partition.log.log_start_offset)))
+            else:
+                outcomes.append((batch, outcome))
+            continue
+        result = PartitionProduceResponse(
+            index=index,
+            base_offset=outcome.base_offset,
+            log_append_time_ms=outcome.log_append_time_ms,
+            log_start_offset=outcome.log_start_offset,
+        )
+        outcomes.append((batch, result))
+        if acks == -1:
+            waits.append((partition, outcome.last_offset + 1, result))
+    return _finish(node, request, acks, outcomes, waits, body.timeout_ms)
+
+
+def _refuse_early(
+    acks: int, topic: str, token: "int | Refused | None", may_use_internal: bool
+) -> Refused | None:
+    if isinstance(token, Refused):
+        return token
+    if acks not in (-1, 0, 1):
+        return _INVALID_ACKS
+    if topic in CLOSED_TOPICS and not may_use_internal:
+        return _INVALID_TOPIC
+    return None
+
+
+# --- answer -------------------------------------------------------------------------------------------------
+
+
+def _finish(
+    node: "Node",
+    request: Request,
+    acks: int,
+    outcomes: "list[tuple[Batch, Refused | PartitionProduceResponse]]",
+    waits: "list[tuple[Partition, int, PartitionProduceResponse]] | None" = None,
+    timeout_ms: int = 0,
+) -> ProduceResponse | None:
+    if acks == 0:
+        _finish_silently(request, outcomes)
+        return None
+    response = _response(node, request, outcomes)
+    if waits:
+        parked: ParkedProduce | None = None
+        for partition, end_offset, result in waits:
+            leader = partition.leader
+            code = (
+                leader.append_outcome(end_offset) if leader is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
+            if code is not None:
+                result.error_code = int(code)
+                continue
+            if parked is None:
+                parked = ParkedProduce(node.waiting, request, response)
+            parked.wait_for(partition, end_offset, result)
+        if parked is not None:
+            node.waiting.deadlines.add(parked, max(0, timeout_ms))
+            return None
+    return response
+
+
+def _finish_silently(
+    request: Request, outcomes: "list[tuple[Batch, Refused | PartitionProduceResponse]]"
+) -> None:
+    """Nobody waits for an answer; a closed connection is the only way to say that something failed."""
+    for _, outcome in outcomes:
+        code = outcome.error if isinstance(outcome, Refused) else outcome.error_code
+        if code:
+            request.hang_up(f"produce with acks=0 failed: {ErrorCode(code).name}")
+            return
+    request.reply_nothing()
+
+
+def _response(
+    node: "Node", request: Request, outcomes: "list[tuple[Batch, Refused | PartitionProduceResponse]]"
+) -> ProduceResponse:
+    topics: dict[str, TopicProduceResponse] = {}
+    hints: LeaderHints | None = None
+    for batch, outcome in outcomes:
+        result = _refusal(batch.partition, outcome, -1) if isinstance(outcome, Refused) else outcome
+        if result.error_code == _NOT_LEADER and request.api_version >= LEADER_HINTS_SINCE:
+            hints = hints or LeaderHints(node, request.listener)
+            result.current_leader = LeaderIdAndEpoch(*hints.current_leader(batch.topic, batch.partition))
+        topic = topics.get(batch.topic)
+        if topic is None:
+            topic = topics[batch.topic] = TopicProduceResponse(name=batch.topic, partition_responses=[])
+        topic.partition_responses.append(result)
+    response = ProduceResponse(responses=list(topics.values()))
+    if hints is not None:
+        response.node_endpoints = [NodeEndpoint(*each) for each in hints.endpoints()]
+    return response
+
+
+def _refusal(index: int, refused: Refused, log_start_offset: int) -> PartitionProduceResponse:
+    """Kafka explains only what it refused record by record, or could not even parse."""
+    has_text = refused.record_errors or refused.spoils_request or refused.error in _EXPLAINED
+    return PartitionProduceResponse(
+        index=index,
+        error_code=refused.error,
+        base_offset=-1,
+        log_start_offset=log_start_offset,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=each.batch_index, batch_index_error_message=each.message)
+            for each in refused.record_errors
+        ],
+        error_message=refused.message if has_text else None,
+    )
+
+
+# --- transactions that must be verified first ---------------------------------------------------------------
+
+
+def _unverified(node: "Node", batches: list[Batch]) -> dict[TopicPartition, int]:
+    """Partitions on which a transaction would begin, with the token of the check that must come first."""
+    found: dict[TopicPartition, int] = {}
+    for topic, index, _, header in batches:
+        if isinstance(header, Refused) or not header.is_transactional:
+            continue
+        partition = node.partitions.find(topic, index)
+        if partition is None or partition.leader is None:
+            continue
+        token = partition.log.producers.start_verification(
+            header.producer_id, header.producer_epoch, header.base_sequence
+        )
+        if token is not None:
+            found[TopicPartition(topic, index)] = token
+    return found
+
+
+def _verify_first(
+    node: "Node",
+    request: Request,
+    body: ProduceRequest,
+    batches: list[Batch],
+    tokens: dict[TopicPartition, int],
+) -> None:
+    """Ask the coordinator whether the partitions are in the transaction (KIP-890), then append.
+
+    The request's bytes are only lent: what waits is copied.
+    """
+    kept = [
+        batch._replace(records=bytearray(batch.records) if batch.records is not None else None)
+        for batch in batches
+    ]
+    header = next(
+        batch.header
+        for batch in batches
+        if isinstance(batch.header, BatchHeader) and batch.header.is_transactional
+    )
+    assert body.transactional_id is not None, "checked before"
+
+    def answered(errors: dict[TopicPartition, ErrorCode]) -> None:
+        verified: dict[TopicPartition, int | Refused] = {
+            name: _refuse_unverified(errors.get(name, ErrorCode.NONE), request.api_version) or token
+            for name, token in tokens.items()
+        }
+        response = _append_all(node, request, body, kept, verified)
+        if response is not None:
+            request.reply(response)
+
+    node.partitions.verifier.verify(
+        body.transactional_id, header.producer_id, header.producer_epoch, list(tokens), answered
+    )
+
+
+def _refuse_unverified(error: ErrorCode, version: int) -> Refused | None:
+    """The coordinator's answer in the words of Produce."""
+    if error is ErrorCode.NONE:
+        return None
+    if error in _UNVERIFIED:
+        text = "Unable to verify the partition has been added to the transaction. Underlying error: "
+        return Refused(int(ErrorCode.NOT_ENOUGH_REPLICAS), text + error.name)
+    if error is ErrorCode.PRODUCER_FENCED:
+        return Refused(int(ErrorCode.INVALID_PRODUCER_EPOCH))
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < TRANSACTION_ABORTABLE_SINCE:
+        text = "Partition was not added to the transaction"
+        return Refused(int(ErrorCode.INVALID_TXN_STATE), text)
+    return Refused(int(error))

@@ -1,0 +1,247 @@
+"""Who fetches what: readers, the partitions on their lists, and the sessions that remember them (KIP-227).
+
+A reader is a session, or one request without a session. Partitions tell their readers when there may be
+something new: a session looks only at those, however many it has on its list.
+"""
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicId
+from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+
+if TYPE_CHECKING:
+    from ottla.broker.fetching import ParkedFetch
+    from ottla.broker.partition import Partition
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+EPOCH_MAX = 2**31 - 1
+EVICTION_MS = 120_000
+"""A session that was idle for so long makes room for any other."""
+CONSUMER = -1
+TOPIC_IDS_SINCE = 13
+
+
+class FetchEntry:
+    """One partition on a reader's list: what was asked, and what was last told."""
+
+    __slots__ = (
+        "fetch_offset",
+        "index",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "partition",
+        "reader",
+        "told_high_watermark",
+        "told_log_start_offset",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, reader: "FetchReader", topic: str, topic_id: TopicId, asked: FetchPartition) -> None:
+        self.reader = reader
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = asked.partition
+        self.partition: Partition | None = None
+        """The hosted partition, once found; it knows this entry as a watcher then."""
+        self.told_high_watermark = -1
+        self.told_log_start_offset = -1
+        self.ask(asked)
+
+    def ask(self, asked: FetchPartition) -> None:
+        """Take the position of a request."""
+        self.leader_epoch = asked.current_leader_epoch
+        self.fetch_offset = asked.fetch_offset
+        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.log_start_offset = asked.log_start_offset
+        self.max_bytes = asked.partition_max_bytes
+
+    def let_go(self) -> None:
+        """The reader wants this partition no more."""
+        if self.partition is not None:
+            self.partition.watchers.pop(self, None)
+            self.partition = None
+
+
+class FetchReader:
+    """Whoever fetches; ``dirty`` are the entries that may have something to tell."""
+
+    __slots__ = ("dirty", "last_fetch_ms", "parked", "replica_epoch", "replica_id")
+
+    def __init__(self, replica_id: int) -> None:
+        self.replica_id = replica_id
+        self.replica_epoch = -1
+        self.dirty: dict[FetchEntry, None] = {}
+        self.parked: ParkedFetch | None = None
+        self.last_fetch_ms = 0
+
+    @property
+    def is_incremental(self) -> bool:
+        """Does an answer name only what is new?"""
+        return False
+
+    def finished(self) -> None:
+        """A request was answered; without a session nothing is remembered of it."""
+        for entry in self.dirty:
+            entry.let_go()
+        self.dirty = {}
+
+    def wake(self) -> None:
+        """Something that a parked request waits for has happened."""
+        if self.parked is not None:
+            self.parked.look_again()
+
+
+class FetchSession(FetchReader):
+    """A reader that is remembered between its requests."""
+
+    __slots__ = ("created_ms", "entries", "epoch", "id", "uses_topic_ids", "was_full")
+
+    def __init__(self, session_id: int, replica_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+        super().__init__(replica_id)
+        self.id = session_id
+        self.epoch = 1
+        """The epoch that the next request must name."""
+        self.uses_topic_ids = uses_topic_ids
+        self.entries: dict[tuple[str | TopicId, int], FetchEntry] = {}
+        self.created_ms = self.last_fetch_ms = now_ms
+        self.was_full = True
+
+    @property
+    def is_incremental(self) -> bool:
+        return not self.was_full
+
+    @property
+    def is_privileged(self) -> bool:
+        """Followers come before consumers when sessions are short."""
+        return self.replica_id >= 0
+
+    def finished(self) -> None:
+        """A request was answered: all are known now, and remembered."""
+        self.was_full = False
+
+    def update(self, topics: list[FetchTopic], forgotten: list[ForgottenTopic]) -> None:
+        """Take in what an incremental request changed."""
+        for topic in topics:
+            key = TopicId(topic.topic_id) if self.uses_topic_ids else topic.topic
+            for asked in topic.partitions:
+                entry = self.entries.get((key, asked.partition))
+                if entry is None:
+                    entry = FetchEntry(self, topic.topic, TopicId(topic.topic_id), asked)
+                    self.entries[key, asked.partition] = entry
+                else:
+                    entry.ask(asked)
+                self.dirty[entry] = None
+        for gone in forgotten:
+            key = TopicId(gone.topic_id) if self.uses_topic_ids else gone.topic
+            for index in gone.partitions:
+                forgotten_entry = self.entries.pop((key, index), None)
+                if forgotten_entry is not None:
+                    self.dirty.pop(forgotten_entry, None)
+                    forgotten_entry.let_go()
+
+    def close(self) -> None:
+        """The session ends: its partitions forget it."""
+        for entry in self.entries.values():
+            entry.let_go()
+        self.entries = {}
+        self.dirty = {}
+
+
+def one_request(body: FetchRequest, replica_id: int) -> FetchReader:
+    """A reader for one request without a session."""
+    reader = FetchReader(replica_id)
+    for topic in body.topics:
+        for asked in topic.partitions:
+            reader.dirty[FetchEntry(reader, topic.topic, TopicId(topic.topic_id), asked)] = None
+    return reader
+
+
+class FetchSessions:
+    """The sessions of this broker, at most so many; followers push out consumers, if need be."""
+
+    __slots__ = ("_random", "_sessions", "evictions", "slots_max")
+
+    def __init__(self, slots_max: int, random: Random) -> None:
+        self.slots_max = slots_max
+        self.evictions = 0
+        self._random = random
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def partitions(self) -> int:
+        """How many partitions all sessions remember."""
+        return sum(len(session.entries) for session in self._sessions.values())
+
+    def open(self, body: FetchRequest, version: int, replica_id: int, now_ms: int) -> FetchReader | ErrorCode:
+        """The reader of a request: a session old or new, or one for this request only."""
+        if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if body.session_id:
+                self.close(body.session_id)
+            if body.session_epoch == FINAL_EPOCH:
+                return one_request(body, replica_id)
+            return self._begin(body, version, replica_id, now_ms)
+        session = self._sessions.get(body.session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != body.session_epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if session.uses_topic_ids != (version >= TOPIC_IDS_SINCE):
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        session.update(body.topics, body.forgotten_topics_data)
+        if not session.entries:
+            self.close(session.id)
+            return FetchReader(replica_id)
+        session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        return session
+
+    def close(self, session_id: int) -> None:
+        """End a session, if it is there."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            if session.parked is not None:
+                session.parked.answer_now()
+            session.close()
+
+    def _begin(self, body: FetchRequest, version: int, replica_id: int, now_ms: int) -> FetchReader:
+        size = sum(len(topic.partitions) for topic in body.topics)
+        if len(self._sessions) >= self.slots_max and not self._make_room(replica_id >= 0, size, now_ms):
+            return one_request(body, replica_id)
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = self._random.randrange(1, 2**31)
+        session = FetchSession(session_id, replica_id, version >= TOPIC_IDS_SINCE, now_ms)
+        session.update(body.topics, [])
+        self._sessions[session_id] = session
+        return session
+
+    def _make_room(self, is_privileged: bool, size: int, now_ms: int) -> bool:
+        """Evict the session idle longest, if long enough; else one that matters less than the new."""
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        victim: FetchSession | None = None
+        if now_ms - oldest.last_fetch_ms > EVICTION_MS:
+            victim = oldest
+        else:
+            least = min(
+                self._sessions.values(), key=lambda each: (each.is_privileged, len(each.entries), each.id)
+            )
+            is_old = now_ms - least.created_ms > EVICTION_MS
+            if (is_privileged and not least.is_privileged) or (
+                is_old and is_privileged == least.is_privileged and size > len(least.entries)
+            ):
+                victim = least
+        if victim is None:
+            return False
+        self.evictions += 1
+        self.close(victim.id)
+        return True

@@ -1,0 +1,173 @@
+"""Leaders' wishes for another ISR, on their way to the controller: one AlterPartition at a time."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.peer_links import LinkLost
+from ottla.broker.timers import Timer
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_BROKER, BrokerId, LeaderEpoch, TopicId, TopicPartition
+from ottla.replication.effects import ProposeIsr
+from ottla.replication.events import IsrChangeAnswered
+from ottla.wire.apis.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+    ResponsePartitionData,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+    from ottla.broker.partition import Partition
+
+log = logging.getLogger(__name__)
+
+LANE = "alter-partition"
+VERSION = 3
+RETRY_MS = 50
+_NOT_CONTROLLER = int(ErrorCode.NOT_CONTROLLER)
+
+
+class IsrSender:
+    """At most one proposal a partition, at most one request in flight, which carries all that wait.
+
+    The request has no time limit of its own: while a change is pending the leader counts both ISRs, which is
+    safe however long the controller takes.
+    """
+
+    __slots__ = ("_in_flight", "_is_stopped", "_node", "_retry", "_unsent")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._unsent: dict[TopicPartition, tuple[Partition, ProposeIsr]] = {}
+        self._in_flight: dict[TopicPartition, tuple[Partition, ProposeIsr]] | None = None
+        self._retry: Timer | None = None
+        self._is_stopped = False
+
+    def propose(self, partition: "Partition", proposal: ProposeIsr) -> None:
+        """Take up a leader's wish; a newer one of the same partition replaces it."""
+        log.info(
+            "isr proposed partition=%s epoch=%d isr=%s reason=%s",
+            partition.name,
+            proposal.leader_epoch,
+            ",".join(map(str, proposal.isr)),
+            proposal.reason,
+        )
+        self._unsent[partition.name] = (partition, proposal)
+        self._send_soon(0)
+
+    def controller_changed(self) -> None:
+        """The metadata name another controller: do not wait for an answer of the old one."""
+        if self._in_flight is not None or self._unsent:
+            self._send_soon(0)
+
+    def stop(self) -> None:
+        """The broker leaves; the controller takes it out of the ISRs itself."""
+        self._is_stopped = True
+        self._unsent = {}
+
+    def _send_soon(self, delay_ms: int) -> None:
+        if self._in_flight is None and (self._retry is None or not self._retry.is_pending):
+            self._retry = self._node.timers.after(delay_ms, self._send)
+
+    def _send(self) -> None:
+        if self._in_flight is not None or not self._unsent or self._is_stopped:
+            return
+        self._unsent = {
+            name: (partition, proposal)
+            for name, (partition, proposal) in self._unsent.items()
+            if partition.leader is not None and partition.leader_epoch == proposal.leader_epoch
+        }
+        controller = self._node.metadata.controller
+        if controller == NO_BROKER:
+            self._send_soon(RETRY_MS)
+            return
+        if not self._unsent:
+            return
+        self._in_flight, self._unsent = self._unsent, {}
+        link = self._node.links.get(controller, LANE, client_id=str(self._node.broker_id), negotiates=True)
+        link.request(
+            self._request(self._in_flight), VERSION, lambda answer: self._answered(controller, answer)
+        )
+
+    def _request(
+        self, proposals: "dict[TopicPartition, tuple[Partition, ProposeIsr]]"
+    ) -> AlterPartitionRequest:
+        topics: dict[TopicId, RequestTopicData] = {}
+        for partition, proposal in proposals.values():
+            topic = topics.get(partition.topic_id)
+            if topic is None:
+                topic = topics[partition.topic_id] = RequestTopicData(
+                    topic_name=partition.name.topic, topic_id=partition.topic_id, partitions=[]
+                )
+            topic.partitions.append(
+                RequestPartitionData(
+                    partition_index=partition.name.partition,
+                    leader_epoch=proposal.leader_epoch,
+                    new_isr_with_epochs=[
+                        BrokerState(broker_id=member.broker, broker_epoch=member.broker_epoch)
+                        for member in proposal.members
+                    ],
+                    leader_recovery_state=0,
+                    partition_epoch=proposal.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._node.broker_id,
+            broker_epoch=self._node.registration.broker_epoch,
+            topics=list(topics.values()),
+        )
+
+    def _answered(self, controller: BrokerId, answer: AlterPartitionResponse | LinkLost) -> None:
+        asked, self._in_flight = self._in_flight, None
+        if asked is None or self._is_stopped:
+            return
+        if isinstance(answer, LinkLost) or answer.error_code or _denies_being_controller(answer):
+            if isinstance(answer, AlterPartitionResponse):
+                self._leave_if_deposed(controller, answer)
+            self._unsent = {**asked, **self._unsent}
+            self._send_soon(RETRY_MS)
+            return
+        answers = {
+            (TopicId(topic.topic_id), each.partition_index): each
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+        for name, (partition, proposal) in asked.items():
+            found = answers.get((partition.topic_id, name.partition))
+            if found is None:
+                self._unsent.setdefault(name, (partition, proposal))
+            else:
+                partition.isr_change_answered(_as_event(proposal, found))
+        if self._unsent:
+            self._send_soon(0)
+
+    def _leave_if_deposed(self, controller: BrokerId, answer: AlterPartitionResponse) -> None:
+        if answer.error_code == _NOT_CONTROLLER or _denies_being_controller(answer):
+            link = self._node.links.get(controller, LANE)
+            self._node.links.drop(link, "it is not the controller")
+        log.info("isr change not taken controller=%d error=%d", controller, answer.error_code)
+
+
+def _denies_being_controller(answer: AlterPartitionResponse) -> bool:
+    return any(each.error_code == _NOT_CONTROLLER for topic in answer.topics for each in topic.partitions)
+
+
+def _as_event(proposal: ProposeIsr, found: ResponsePartitionData) -> IsrChangeAnswered:
+    return IsrChangeAnswered(
+        proposed_in=proposal.leader_epoch,
+        change=proposal.change,
+        error=_error(found.error_code),
+        leader_epoch=LeaderEpoch(found.leader_epoch),
+        partition_epoch=found.partition_epoch,
+        isr=tuple(map(BrokerId, found.isr)),
+    )
+
+
+def _error(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,101 @@
+"""Replication throttles: how fast replicas that are behind may be filled (KIP-73).
+
+Only replicas named in a topic's settings are throttled, and only while they are not in sync: a throttle must
+never push a caught-up replica out of the ISR.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ottla.config.log import NEVER_MS
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+    from ottla.broker.partition import Partition
+
+WINDOW_MS = 1_000
+WINDOWS = 11
+UNLIMITED = NEVER_MS
+
+
+class Rate:
+    """Bytes a second over the last eleven seconds, as Kafka measures it."""
+
+    __slots__ = ("_windows", "limit")
+
+    def __init__(self) -> None:
+        self.limit = UNLIMITED
+        self._windows: deque[list[int]] = deque()
+
+    def record(self, count: int, now_ms: int) -> None:
+        """Count these bytes now."""
+        windows = self._windows
+        if windows and now_ms - windows[-1][0] < WINDOW_MS:
+            windows[-1][1] += count
+        else:
+            windows.append([now_ms, count])
+            self._forget(now_ms)
+
+    def is_exceeded(self, now_ms: int) -> bool:
+        """Too many bytes of late?"""
+        self._forget(now_ms)
+        if not self._windows:
+            return False
+        elapsed_ms = max(now_ms - self._windows[0][0], (WINDOWS - 1) * WINDOW_MS)
+        return sum(count for _, count in self._windows) * 1_000 > self.limit * elapsed_ms
+
+    def _forget(self, now_ms: int) -> None:
+        windows = self._windows
+        while windows and now_ms - windows[0][0] >= WINDOWS * WINDOW_MS:
+            windows.popleft()
+
+
+class Throttles:
+    """The leader's and the follower's throttle of this broker."""
+
+    __slots__ = ("_node", "follower", "leader")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.leader = Rate()
+        self.follower = Rate()
+
+    def set_limits(self, leader: int, follower: int) -> None:
+        """Bytes a second, from the broker's dynamic settings."""
+        self.leader.limit = leader
+        self.follower.limit = follower
+
+    def leader_holds_back(self, partition: "Partition", follower: int) -> bool:
+        """Must this follower wait for its data? Never while it is in sync."""
+        if self.leader.limit >= UNLIMITED:
+            return False
+        return (
+            not partition.has_in_sync(follower)
+            and self._names(partition, partition.log.config.leader_replication_throttled_replicas)
+            and self.leader.is_exceeded(self._node.clock.monotonic_ms())
+        )
+
+    def leader_sent(self, partition: "Partition", count: int) -> None:
+        """Count what went to a follower."""
+        if self.leader.limit < UNLIMITED and self._names(
+            partition, partition.log.config.leader_replication_throttled_replicas
+        ):
+            self.leader.record(count, self._node.clock.monotonic_ms())
+
+    def follower_holds_back(self, partition: "Partition") -> bool:
+        """Should this partition, which is behind, not be fetched just now?"""
+        if self.follower.limit >= UNLIMITED:
+            return False
+        return self._names(
+            partition, partition.log.config.follower_replication_throttled_replicas
+        ) and self.follower.is_exceeded(self._node.clock.monotonic_ms())
+
+    def follower_got(self, partition: "Partition", count: int) -> None:
+        """Count what came from a leader."""
+        if self.follower.limit < UNLIMITED and self._names(
+            partition, partition.log.config.follower_replication_throttled_replicas
+        ):
+            self.follower.record(count, self._node.clock.monotonic_ms())
+
+    def _names(self, partition: "Partition", replicas: tuple[str, ...]) -> bool:
+        return "*" in replicas or f"{partition.name.partition}:{self._node.broker_id}" in replicas

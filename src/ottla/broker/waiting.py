@@ -1,0 +1,147 @@
+"""Requests that wait: for the high watermark, for data, for followers, or until their time is up.
+
+The turn: while events are handled, partitions only note what changed. At its end producers hear of their
+records, then the parked fetches of followers are looked at again, then those of consumers.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.broker.connections import Connection
+
+if TYPE_CHECKING:
+    from ottla.broker.fetch_sessions import FetchReader
+    from ottla.broker.node import Node
+    from ottla.broker.partition import Partition
+
+GRAINS_MS = ((200, 10), (5_000, 50))
+"""How coarse deadlines are: waits up to 200 ms end within 10 ms, up to 5 s within 50 ms."""
+GRAIN_MAX_MS = 500
+
+
+class Parked(Protocol):
+    """A request without an answer yet."""
+
+    deadline_ms: int
+    """The moment its time is up, as ``Deadlines`` rounded it; 0 when it does not wait."""
+
+    @property
+    def connection(self) -> Connection | None:
+        """Whose request it is; None for the broker's own."""
+
+    def expire(self) -> None:
+        """The time is up: answer with what there is."""
+
+    def abandon(self) -> None:
+        """The client has gone: let go of everything."""
+
+
+class Deadlines:
+    """When parked requests give up. Deadlines are rounded up and shared, so that a load of short waits
+    costs one timer per moment, and an answered request leaves nothing behind."""
+
+    __slots__ = ("_by_client", "_moments", "_node")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._moments: dict[int, dict[Parked, None]] = {}
+        self._by_client: dict[Connection, dict[Parked, None]] = {}
+
+    def add(self, parked: Parked, delay_ms: int) -> None:
+        """Let it expire after this long, a little later at most."""
+        grain_ms = next((grain for limit, grain in GRAINS_MS if delay_ms <= limit), GRAIN_MAX_MS)
+        now_ms = self._node.clock.monotonic_ms()
+        moment = -(-(now_ms + delay_ms) // grain_ms) * grain_ms
+        waiting = self._moments.get(moment)
+        if waiting is None:
+            waiting = self._moments[moment] = {}
+            self._node.timers.after(moment - now_ms, lambda: self._reached(moment))
+        waiting[parked] = None
+        parked.deadline_ms = moment
+        connection = parked.connection
+        if connection is not None:
+            of_client = self._by_client.get(connection)
+            if of_client is None:
+                of_client = self._by_client[connection] = {}
+            of_client[parked] = None
+
+    def remove(self, parked: Parked) -> None:
+        """It was answered, or nobody wants the answer."""
+        waiting = self._moments.get(parked.deadline_ms)
+        if waiting is not None:
+            waiting.pop(parked, None)
+        connection = parked.connection
+        if connection is not None and (of_client := self._by_client.get(connection)) is not None:
+            of_client.pop(parked, None)
+
+    def client_lost(self, connection: Connection) -> None:
+        """Let go of all that this client waited for."""
+        for parked in list(self._by_client.pop(connection, ())):
+            self.remove(parked)
+            parked.abandon()
+
+    def _reached(self, moment: int) -> None:
+        for parked in list(self._moments.pop(moment, ())):
+            self.remove(parked)
+            parked.expire()
+
+    def expire_all(self) -> None:
+        """The broker leaves: nobody waits any longer."""
+        for moment in sorted(self._moments):
+            self._reached(moment)
+
+
+class Waiting:
+    """All parked requests, and what the current turn has changed for them."""
+
+    __slots__ = ("_committed", "_consumers", "_followers", "deadlines")
+
+    def __init__(self, node: "Node") -> None:
+        self.deadlines = Deadlines(node)
+        self._committed: dict[Partition, None] = {}
+        self._followers: dict[FetchReader, None] = {}
+        self._consumers: dict[FetchReader, None] = {}
+
+    # --- notes of the turn ----------------------------------------------------------------------
+
+    def note_committed(self, partition: "Partition") -> None:
+        """Its high watermark moved, or its leadership ended: producers may be answered."""
+        self._committed[partition] = None
+
+    def note_readable(self, reader: "FetchReader") -> None:
+        """A parked fetch may have something to answer now."""
+        if reader.replica_id >= 0:
+            self._followers[reader] = None
+        else:
+            self._consumers[reader] = None
+
+    # --- the end of the turn --------------------------------------------------------------------
+
+    def settle_producers(self) -> None:
+        """Tell producers what became of their records. Also done in the middle of a follower's
+        fetch, whose word it is that commits them."""
+        while self._committed:
+            committed, self._committed = self._committed, {}
+            for partition in committed:
+                partition.settle()
+
+    def end_turn(self) -> None:
+        """Answer what became ready: producers, then followers, then consumers."""
+        if self._committed:
+            self.settle_producers()
+        while self._followers:
+            readers, self._followers = self._followers, {}
+            for reader in readers:
+                reader.wake()
+        while self._consumers:
+            readers, self._consumers = self._consumers, {}
+            for reader in readers:
+                reader.wake()
+
+    def on_client_lost(self, connection: Connection) -> None:
+        """Forget what that client waits for."""
+        self.deadlines.client_lost(connection)
+
+    def stop(self) -> None:
+        """The broker leaves: everyone gets the answer of the moment."""
+        self.end_turn()
+        self.deadlines.expire_all()
