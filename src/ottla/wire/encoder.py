@@ -139,12 +139,10 @@ class _EncoderSource(Source):
     def is_set(self, field: Field, value: str) -> str:
         """The expression for: the field does not have its default."""
         attribute = f"{value}.{field.name}"
+        if field.default_is_made and field.default is list:
+            return attribute if field.nulls is None else f"{attribute} != []"
         if field.default_is_made:
-            return (
-                attribute
-                if field.default is list
-                else f"{attribute} != {self.constant('default', field.default())}"
-            )
+            return f"{attribute} != {self.constant('default', field.default())}"
         if field.default is None:
             return f"{attribute} is not None"
         if isinstance(field.default, (bool, int, str)):
