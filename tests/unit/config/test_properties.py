@@ -1,0 +1,30 @@
+"""Java's properties format."""
+
+import pytest
+
+from ottla.config.properties import parse_properties
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1\nb = 2\nc:3\nd 4", {"a": "1", "b": "2", "c": "3", "d": "4"}),
+        ("# comment\n! another\n\n   \nx=y", {"x": "y"}),
+        ("list=one,\\\n     two,\\\n     three", {"list": "one,two,three"}),
+        ("path=C:\\\\dir\\\\file", {"path": "C:\\dir\\file"}),
+        ("a\\=b=c", {"a=b": "c"}),
+        ("a\\ b\\:c = d", {"a b:c": "d"}),
+        ("tab=x\\ty\\nz", {"tab": "x\ty\nz"}),
+        ("u=\\u00e9\\u20AC", {"u": "é€"}),
+        ("empty=\nbare", {"empty": "", "bare": ""}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a=trailing blanks  ", {"a": "trailing blanks  "}),
+        ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("a=\\\n# no comment", {"a": "# no comment"}),
+        ("end=\\", {"end": ""}),
+        ("", {}),
+    ],
+)
+def test_what_java_reads_is_read(text: str, expected: dict[str, str]) -> None:
+    assert parse_properties(text) == expected
