@@ -79,7 +79,9 @@ def set_up() -> None:
     step(4, "installing this clone as the command .venv/bin/ottla")
     pip_install(["--no-build-isolation", "--no-deps", "--editable", str(ROOT)])
     java = report_java()
-    STAMP.write_text(json.dumps({"fingerprint": fingerprint(), "java": java}, indent=1) + "\n")
+    STAMP.write_text(
+        json.dumps({"fingerprint": fingerprint(), "python": dotted(version), "java": java}) + "\n"
+    )
     print(f"set-up: done in {time.monotonic() - started:.0f} s; next: make run, make test, make help")
 
 
@@ -90,20 +92,21 @@ def is_current() -> bool:
     except (OSError, ValueError):
         return False
     usable = (VENV / "bin" / "python").exists() and (VENV / "bin" / "ottla").exists()
-    return usable and stamp.get("fingerprint") == fingerprint()
+    named = os.environ.get("PYTHON", "")
+    as_named = not named or dotted(version_of(named) or (0, 0)) == stamp.get("python")
+    return usable and as_named and stamp.get("fingerprint") == fingerprint()
 
 
 def fingerprint() -> str:
-    """Changes with the locks, the project file, this script, the clone's place and an explicit PYTHON."""
+    """Changes with the locks, the project file, this script and the clone's place."""
     digest = hashlib.sha256(str(ROOT).encode())
-    digest.update(os.environ.get("PYTHON", "").encode())
     for file in INPUTS:
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
 def choose_python() -> tuple[str, tuple[int, int]]:
-    """The interpreter for ``.venv``: the one named by PYTHON, this one, or a tested one on PATH."""
+    """The interpreter for ``.venv``: the one named by PYTHON, its present one, this one, or one on PATH."""
     named = os.environ.get("PYTHON", "")
     if named:
         version = version_of(named)
@@ -114,6 +117,9 @@ def choose_python() -> tuple[str, tuple[int, int]]:
                 f"PYTHON={named} is {dotted(version)}, but Ottla is tested with {range_text()}; {how()}"
             )
         return named, version
+    present = version_of(str(VENV / "bin" / "python"))
+    if present is not None and OLDEST <= present <= NEWEST:
+        return str(VENV / "bin" / "python"), present
     own = (sys.version_info[0], sys.version_info[1])
     if OLDEST <= own <= NEWEST and not in_virtual_environment():
         return sys.executable, own
@@ -219,8 +225,8 @@ def pip_install(arguments: list[str]) -> None:
         failed = pip.returncode != 0
     if failed:
         raise SetupRefused(
-            "pip could not do this step (its message is above); if it speaks of connections, check the network "
-            "or the proxy; then run make setup again: it goes on where it stopped"
+            "pip could not do this step (its message is above); if it speaks of connections, check the "
+            "network or the proxy; then run make setup again: it goes on where it stopped"
         )
 
 

@@ -75,6 +75,13 @@ def test_fit_python_on_the_path_is_taken_where_this_one_is_not_fit(
     assert setup.choose_python() == (str(program), (3, 77))
 
 
+def test_python_of_a_working_environment_is_kept(setup: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    program = a_python(tmp_path / ".venv" / "bin", "python", "3 12")
+
+    assert setup.choose_python() == (str(program), (3, 12))
+
+
 def test_python_named_by_hand_is_checked(
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -129,7 +136,12 @@ def test_set_up_clone_is_current_until_something_it_depends_on_changes(
 
     for name in ("python", "ottla"):
         (programs / name).touch()
-    setup.STAMP.write_text(json.dumps({"fingerprint": setup.fingerprint()}))
+    setup.STAMP.write_text(json.dumps({"fingerprint": setup.fingerprint(), "python": "3.12"}))
+    assert setup.is_current()
+
+    monkeypatch.setenv("PYTHON", str(a_python(tmp_path / "bin", "another", "3 13")))
+    assert not setup.is_current(), "another Python was asked for"
+    monkeypatch.setenv("PYTHON", str(a_python(tmp_path / "bin", "same", "3 12")))
     assert setup.is_current()
 
     lock.write_text("one==2\n")
