@@ -196,6 +196,20 @@ def copy_with_offset_delta(out: bytearray, area: bytes, frame: RecordFrame, offs
     out += rest
 
 
+def copy_with_timestamp_delta(out: bytearray, area: bytes, frame: RecordFrame, timestamp_delta: int) -> None:
+    """Append a record's bytes unchanged but for its time relative to the batch."""
+    if timestamp_delta == frame.timestamp_delta:
+        out += area[frame.start : frame.end]
+        return
+    _, attributes_start = read_varint(area, frame.start)
+    _, rest_start = read_varint(area, attributes_start + 1, LONG_BYTES_MAX)
+    rest = area[rest_start : frame.end]
+    write_varint(out, 1 + varint_size(timestamp_delta) + len(rest))
+    out.append(area[attributes_start])
+    write_varint(out, timestamp_delta)
+    out += rest
+
+
 def _size_of(part: bytes | None) -> int:
     return 1 if part is None else varint_size(len(part)) + len(part)
 

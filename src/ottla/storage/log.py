@@ -289,7 +289,7 @@ class Log(LogReader):
             return True
         home = self.home
         home.directory.lower_recovery_point(self.partition, offset)
-        self._cuts += 1
+        self.cuts += 1
         self._tail = None
         keep = self._segment_at(offset) + 1
         self._delete(self._segments[keep:], self._segments[:keep])
@@ -301,6 +301,7 @@ class Log(LogReader):
         self.end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.high_watermark = min(self.high_watermark, offset)
+        self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.epochs.truncate_from_end(offset)
         delete_snapshots(home, above=offset)
         self._producers = rebuild_producers(home, self._segments, self.log_start_offset, offset, False)
@@ -315,13 +316,14 @@ class Log(LogReader):
     def _start_anew(self, offset: int) -> None:
         home = self.home
         home.directory.lower_recovery_point(self.partition, min(offset, self.log_start_offset))
-        self._cuts += 1
+        self.cuts += 1
         self._tail = None
         segment = Segment(home, offset, created_ms=self._segments[-1].modified_ms)
         self._delete(self._segments, [segment])
         segment.create()
         home.directory.disk.sync_directory(self.path)
         self.log_start_offset = self.end_offset = self.high_watermark = self.recovery_point = offset
+        self.first_dirty_offset = 0
         self.epochs.clear()
         self._save_epochs()
         delete_snapshots(home, above=-1)
@@ -337,6 +339,12 @@ class Log(LogReader):
                 directory.discard(path, self.config.file_delete_delay_ms)
         directory.disk.sync_directory(self.path)
         self._segments = rest
+
+    def put_in_place(self, old: list[Segment], new: Segment) -> None:
+        """Let one segment stand for several that it was cleaned from."""
+        at = self._segments.index(old[0])
+        assert self._segments[at : at + len(old)] == old, "only neighbours are cleaned into one segment"
+        self._segments[at : at + len(old)] = [new]
 
     @guarded
     def raise_log_start_offset(self, offset: int) -> bool:
@@ -391,12 +399,12 @@ class Log(LogReader):
             paths.append(self.path)
         self.home.directory.rolled.discard(self.partition)
         files = [segment.file() for segment in unsynced]
-        return FlushWork(self.home.directory, files, paths, self.end_offset, self._cuts)
+        return FlushWork(self.home.directory, files, paths, self.end_offset, self.cuts)
 
     def flushed(self, work: FlushWork, now_ms: int = 0) -> None:
         """The work is done: a restart need not look below its end, unless that was cut off meanwhile."""
         self._flushed_at_ms = now_ms
-        if work.cuts == self._cuts:
+        if work.cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, work.end_offset)
 
     def flush(self) -> None:
@@ -423,7 +431,7 @@ class Log(LogReader):
         paths = [*self._unsynced_names, *active.save_indexes()]
         if active.has_aborted:
             paths.append(active.path(txn_index.SUFFIX))
-        FlushWork(self.home.directory, [], paths, self.end_offset, self._cuts)()
+        FlushWork(self.home.directory, [], paths, self.end_offset, self.cuts)()
         self._unsynced_names = []
         self.release()
 

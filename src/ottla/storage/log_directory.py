@@ -49,15 +49,28 @@ class OpenFiles:
 class LogDirectory:
     """A directory of partition directories. After its first failure nothing in it is written again."""
 
-    __slots__ = ("_garbage", "disk", "failure", "open_files", "path", "recovery_points", "rolled")
+    __slots__ = (
+        "_garbage",
+        "disk",
+        "failure",
+        "forgotten",
+        "is_checkpointing",
+        "open_files",
+        "path",
+        "recovery_points",
+        "rolled",
+    )
 
     def __init__(self, disk: Disk, path: str, open_files: OpenFiles | None = None) -> None:
         self.disk = disk
         self.path = path
         self.failure: str | None = None
+        self.is_checkpointing = False
         self.open_files = open_files if open_files is not None else OpenFiles()
         self.recovery_points: dict[TopicPartition, int] = {}
         """As they stand in the checkpoint on the disk."""
+        self.forgotten: set[TopicPartition] = set()
+        """Partitions that are gone while checkpoints on the disk may still speak of them."""
         self.rolled: set[TopicPartition] = set()
         """Logs with a finished segment that is not synced yet."""
         self._garbage: list[tuple[int | None, int, str]] = []

@@ -4,12 +4,13 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 
-from ottla.config.log import LogConfig
+from ottla.config.log import NEVER_MS, LogConfig
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicId, TopicPartition
 from ottla.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     CLEAN_SHUTDOWN_CONTENT,
+    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOCK,
     LOG_START_OFFSETS,
@@ -25,7 +26,9 @@ from ottla.storage.checkpoints import (
 from ottla.storage.disk import Disk, Lock, replace_file
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory, OpenFiles
+from ottla.storage.outcomes import CheckpointWork, FlushWork
 from ottla.storage.recovery import create_log, open_log
+from ottla.storage.retention import RetentionPlan, apply_retention
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +127,7 @@ class LogDirs:
         recovery_points = read_offsets(disk, path, RECOVERY_POINTS)
         log_starts = read_offsets(disk, path, LOG_START_OFFSETS)
         high_watermarks = read_offsets(disk, path, HIGH_WATERMARKS)
+        first_dirty = read_offsets(disk, path, CLEANER_OFFSETS)
         directory.recovery_points = recovery_points
         if was_clean:
             disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
@@ -149,7 +153,10 @@ class LogDirs:
                 high_watermark=high_watermarks.get(partition, 0),
                 now_ms=now_ms,
             )
+            opened[partition].first_dirty_offset = first_dirty.get(partition, 0)
         self.logs.update(opened)
+        for offsets in (recovery_points, log_starts, high_watermarks, first_dirty):
+            directory.forgotten.update(set(offsets) - set(opened))
 
     # -- logs --------------------------------------------------------------------------------------
 
@@ -171,6 +178,8 @@ class LogDirs:
             return found
         chosen = self.directories[directory] if directory is not None else self._emptiest()
         chosen.check_online()
+        if partition in chosen.forgotten:
+            self.checkpoint_all(chosen)
         try:
             created = create_log(chosen, partition, config, topic_id=topic_id, now_ms=now_ms)
         except OSError as error:
@@ -207,7 +216,7 @@ class LogDirs:
             self._disk.sync_directory(directory.path)
         except OSError as error:
             directory.fail(error)
-        directory.recovery_points.pop(partition, None)
+        directory.forgotten.add(partition)
         directory.discard(new_path, gone.config.file_delete_delay_ms)
 
     # -- directories -------------------------------------------------------------------------------
@@ -245,29 +254,75 @@ class LogDirs:
 
     def checkpoint_high_watermarks(self) -> None:
         """Note every log's high watermark; raises ``LogDirectoryFailed`` for the first that cannot."""
+        for work in self.high_watermark_work():
+            work()
+
+    def high_watermark_work(self) -> list[CheckpointWork]:
+        """The same, to be done by a worker; a directory still at its last one is left out."""
+        works = []
         for path, directory in self._live():
             values = {each.partition: each.high_watermark for each in self._logs_in(path)}
-            self._checkpoint(directory, HIGH_WATERMARKS, values)
+            if not directory.is_checkpointing:
+                works.append(CheckpointWork(directory, HIGH_WATERMARKS, values))
+        return works
+
+    def checkpoint_all(self, directory: LogDirectory) -> None:
+        """Write every checkpoint of a directory anew, so that none speaks of logs that are gone."""
+        logs = self._logs_in(directory.path)
+        points = {each.partition: each.recovery_point for each in logs}
+        dirty = {each.partition: each.first_dirty_offset for each in logs if each.first_dirty_offset > 0}
+        self._checkpoint(directory, RECOVERY_POINTS, points)
+        directory.recovery_points = points
+        self.checkpoint_log_starts(directory)
+        self._checkpoint(directory, HIGH_WATERMARKS, {each.partition: each.high_watermark for each in logs})
+        self._checkpoint(directory, CLEANER_OFFSETS, dirty)
+        directory.forgotten = set()
 
     def checkpoint_recovery_points(self) -> None:
         """Note what is known to be synced, and where logs begin."""
         for path, directory in self._live():
-            logs = self._logs_in(path)
-            points = {each.partition: each.recovery_point for each in logs}
+            points = {each.partition: each.recovery_point for each in self._logs_in(path)}
             self._checkpoint(directory, RECOVERY_POINTS, points)
             directory.recovery_points = points
-            starts = {
-                each.partition: each.log_start_offset
-                for each in logs
-                if each.log_start_offset > each.segments[0].base_offset
-            }
-            self._checkpoint(directory, LOG_START_OFFSETS, starts)
+            self.checkpoint_log_starts(directory)
+
+    def checkpoint_log_starts(self, directory: LogDirectory) -> None:
+        """Note where logs begin that begin inside a segment."""
+        starts = {
+            each.partition: each.log_start_offset
+            for each in self._logs_in(directory.path)
+            if each.log_start_offset > each.segments[0].base_offset
+        }
+        self._checkpoint(directory, LOG_START_OFFSETS, starts)
 
     def _checkpoint(self, directory: LogDirectory, name: str, values: Mapping[TopicPartition, int]) -> None:
         try:
             write_offsets(self._disk, directory.path, name, values)
         except OSError as error:
             directory.fail(error)
+
+    # -- housekeeping ------------------------------------------------------------------------------
+
+    def apply_retention(self, now_ms: int) -> list[tuple[TopicPartition, RetentionPlan]]:
+        """Delete what every log may let go of; returns what went and why."""
+        gone = []
+        for partition, each in list(self.logs.items()):
+            gone += [(partition, plan) for plan in apply_retention(each, now_ms)]
+        if gone:
+            for _, directory in self._live():
+                self.checkpoint_log_starts(directory)
+        return gone
+
+    def flushes_due(self, now_ms: int) -> list[tuple[Log, FlushWork]]:
+        """Finished segments, and logs past ``flush.ms``: do each work off the loop, then ``Log.flushed``."""
+        due = [self.logs.get(partition) for _, each in self._live() for partition in list(each.rolled)]
+        due += [
+            each
+            for each in self.logs.values()
+            if each.config.flush_ms != NEVER_MS and each not in due and each.is_flush_due(now_ms)
+        ]
+        works = [(each, each.flush_work()) for each in due if each is not None]
+        return [(each, work) for each, work in works if work is not None]
 
     def remove_garbage(self, now_ms: int) -> None:
         """Remove deleted files and directories whose delay is over."""
@@ -306,19 +361,7 @@ class LogDirs:
 
     def _mark_clean(self, directory: LogDirectory) -> None:
         try:
-            logs = self._logs_in(directory.path)
-            starts = {
-                each.partition: each.log_start_offset
-                for each in logs
-                if each.log_start_offset > each.segments[0].base_offset
-            }
-            self._checkpoint(
-                directory, HIGH_WATERMARKS, {each.partition: each.high_watermark for each in logs}
-            )
-            self._checkpoint(
-                directory, RECOVERY_POINTS, {each.partition: each.recovery_point for each in logs}
-            )
-            self._checkpoint(directory, LOG_START_OFFSETS, starts)
+            self.checkpoint_all(directory)
             replace_file(self._disk, f"{directory.path}/{CLEAN_SHUTDOWN}", CLEAN_SHUTDOWN_CONTENT)
         except OSError as error:
             self._note_failure(directory, error)

@@ -30,7 +30,6 @@ class LogReader:
     """The batches of one partition, in segments, to be read."""
 
     __slots__ = (
-        "_cuts",
         "_epochs",
         "_flushed_at_ms",
         "_producers",
@@ -38,7 +37,9 @@ class LogReader:
         "_tail",
         "_unsynced_names",
         "config",
+        "cuts",
         "end_offset",
+        "first_dirty_offset",
         "high_watermark",
         "home",
         "log_start_offset",
@@ -73,7 +74,10 @@ class LogReader:
         self._producers: ProducerState | None = None
         self._tail: dict[int, int] | None = None
         self._flushed_at_ms = 0
-        self._cuts = 0
+        self.cuts = 0
+        """How often the log was truncated: work begun before a cut is void."""
+        self.first_dirty_offset = 0
+        """Where compaction has to go on."""
         self._unsynced_names: list[str] = []
 
     # -- what it is --------------------------------------------------------------------------------

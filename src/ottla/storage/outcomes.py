@@ -1,5 +1,7 @@
 """What a log gives back: appended offsets, slices to read, work to do off the loop."""
 
+from ottla.model.ids import TopicPartition
+from ottla.storage.checkpoints import write_offsets
 from ottla.storage.disk import Buffer, File
 from ottla.storage.log_directory import LogDirectory
 
@@ -103,3 +105,24 @@ class FlushWork:
                     continue
         except OSError as error:
             self._directory.fail(error)
+
+
+class CheckpointWork:
+    """Offsets to be noted in a checkpoint, by a worker thread."""
+
+    __slots__ = ("_directory", "_name", "_values")
+
+    def __init__(self, directory: LogDirectory, name: str, values: dict[TopicPartition, int]) -> None:
+        self._directory = directory
+        self._name = name
+        self._values = values
+        directory.is_checkpointing = True
+
+    def __call__(self) -> None:
+        """Replace the checkpoint; raises ``LogDirectoryFailed``."""
+        try:
+            write_offsets(self._directory.disk, self._directory.path, self._name, self._values)
+        except OSError as error:
+            self._directory.fail(error)
+        finally:
+            self._directory.is_checkpointing = False

@@ -2,13 +2,14 @@
 
 from ottla.config.log import LogConfig
 from ottla.model.ids import TopicId, TopicPartition
-from ottla.records.batch import BatchHeader, CorruptRecords, crc_is_valid, read_header
+from ottla.records.batch import HEADER_SIZE, BatchHeader, CorruptRecords, crc_is_valid, read_header
 from ottla.storage import offset_index, time_index, txn_index
 from ottla.storage.checkpoints import PARTITION_METADATA, CorruptCheckpoint, decode_partition_metadata
 from ottla.storage.disk import DirectoryEntry
 from ottla.storage.log import Log
 from ottla.storage.log_directory import DELETED_SUFFIX, LogDirectory, PartitionHome
 from ottla.storage.producer_rebuild import newest_sound_snapshot, replay, snapshot_offsets
+from ottla.storage.producer_state import SUFFIX as SNAPSHOT_SUFFIX
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.segment import LOG_SUFFIX, RELATIVE_OFFSET_MAX, Segment
 
@@ -55,6 +56,7 @@ def open_log(
     entries = {entry.name: entry for entry in directory.disk.list_directory(home.path)}
     _tidy(home, entries)
     segments = _segments(home, entries)
+    _remove_stray_snapshots(home, entries, segments)
     if segments and not was_clean:
         _recover_from(home, segments, recovery_point, config)
     end_offset = _end_offset(home, segments, config)
@@ -117,6 +119,9 @@ def _finish_swaps(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> No
     for name in sorted(name for name in entries if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
         base_offset = _base_of(name)
         end_offset = _end_of_swap(home, name, base_offset, entries[name].size)
+        if end_offset is None:
+            _remove_swap(home, entries, base_offset)
+            continue
         for other in sorted(name for name in entries if name.endswith(LOG_SUFFIX)):
             if base_offset <= _base_of(other) < max(end_offset, base_offset + 1):
                 for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
@@ -132,18 +137,46 @@ def _finish_swaps(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> No
         disk.sync_directory(home.path)
 
 
-def _end_of_swap(home: PartitionHome, name: str, base_offset: int, size: int) -> int:
+def _end_of_swap(home: PartitionHome, name: str, base_offset: int, size: int) -> int | None:
+    """The offset behind a compacted segment's last batch; ``None`` if it is not sound."""
     file = home.directory.open(f"{home.path}/{name}")
     end_offset, position = base_offset, 0
-    while position + 61 <= size:
-        header = read_header(file.pread(61, position))
-        end_offset, position = header.end_offset, position + header.size
+    try:
+        while position < size:
+            header = read_header(file.pread(HEADER_SIZE, position))
+            content = file.pread(header.size, position)
+            if len(content) != header.size or not crc_is_valid(content, header):
+                return None
+            end_offset, position = header.end_offset, position + header.size
+    except CorruptRecords:
+        return None
     return end_offset
+
+
+def _remove_swap(home: PartitionHome, entries: dict[str, DirectoryEntry], base_offset: int) -> None:
+    """A compacted segment that is not sound gives way to the originals."""
+    for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+        name = f"{base_offset:020d}{suffix}{SWAP_SUFFIX}"
+        if name in entries:
+            home.directory.disk.remove(f"{home.path}/{name}")
+            del entries[name]
 
 
 def _base_of(name: str) -> int:
     stem = name.partition(".")[0]
     return int(stem) if stem.isdecimal() else 0
+
+
+def _remove_stray_snapshots(
+    home: PartitionHome, entries: dict[str, DirectoryEntry], segments: list[Segment]
+) -> None:
+    """Producer snapshots belong to the base of a segment; of the others only the newest is of use."""
+    names = sorted(name for name in entries if name.endswith(SNAPSHOT_SUFFIX))
+    bases = {f"{segment.base_offset:020d}{SNAPSHOT_SUFFIX}" for segment in segments}
+    for name in names[:-1]:
+        if name not in bases:
+            home.directory.disk.remove(f"{home.path}/{name}")
+            del entries[name]
 
 
 def _segments(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> list[Segment]:

@@ -234,13 +234,21 @@ class Segment:
         largest = self.max_timestamp
         return largest if largest >= 0 else self.modified_ms
 
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, or -1."""
+        first = self._first_timestamp
+        if first is None:
+            header = next(self.scan(0), None)
+            if header is None:
+                return NO_TIMESTAMP
+            first = self._first_timestamp = header.max_timestamp
+        return first
+
     def waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
         """How long the segment has been filled, by its records' time if they have any."""
-        first = self._first_timestamp
-        if first is None and self.size:
-            header = next(self.scan(0), None)
-            first = self._first_timestamp = header.max_timestamp if header is not None else NO_TIMESTAMP
-        return batch_timestamp - first if first is not None and first >= 0 else now_ms - self.created_ms
+        first = self.first_timestamp
+        return batch_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     # -- batches -----------------------------------------------------------------------------------
 
@@ -349,12 +357,12 @@ class Segment:
         self.file().truncate(position)
         self.size = position
 
-    def rename_to_deleted(self) -> list[str]:
+    def rename_to_deleted(self, *, with_snapshot: bool = True) -> list[str]:
         """Give all files of the segment the suffix of the dead; returns their new paths."""
         self.close_file()
         disk = self.home.directory.disk
         renamed = []
-        for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX):
+        for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX) if with_snapshot else SUFFIXES:
             path = self.path(suffix)
             if disk.exists(path):
                 disk.rename(path, path + DELETED_SUFFIX)

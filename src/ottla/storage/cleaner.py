@@ -1,0 +1,75 @@
+"""Which log is compacted next, and what becomes of the run: one at a time, the dirtiest first."""
+
+from dataclasses import dataclass
+
+from ottla.model.ids import TopicPartition
+from ottla.storage.checkpoints import CLEANER_OFFSETS, write_offsets
+from ottla.storage.compaction import MAP_BYTES_MAX, Compaction, CompactionResult, Uncleanable
+from ottla.storage.compaction_plan import CompactionPlan, plan_compaction
+from ottla.storage.compaction_swap import swap_in
+from ottla.storage.log import Log
+from ottla.storage.log_dirs import LogDirs
+
+
+@dataclass(slots=True)
+class CleanerRun:
+    """A compaction to be carried out by a worker: call ``work``, then tell ``Cleaner.finished``."""
+
+    log: Log
+    plan: CompactionPlan
+    work: Compaction
+
+
+class Cleaner:
+    """The compaction of all logs of a broker."""
+
+    __slots__ = ("_log_dirs", "_map_bytes_max", "_running", "uncleanable")
+
+    def __init__(self, log_dirs: LogDirs, map_bytes_max: int = MAP_BYTES_MAX) -> None:
+        self._log_dirs = log_dirs
+        self._map_bytes_max = map_bytes_max
+        self._running = False
+        self.uncleanable: dict[TopicPartition, str] = {}
+        """Logs with a batch that cannot be read, and why: left alone until a restart."""
+
+    def next_run(self, now_ms: int) -> CleanerRun | None:
+        """The run that is due; ``None`` while another is under way or nothing is dirty enough."""
+        if self._running:
+            return None
+        best: tuple[Log, CompactionPlan] | None = None
+        for partition, log in self._log_dirs.logs.items():
+            if not log.config.is_compacted or partition in self.uncleanable:
+                continue
+            plan = plan_compaction(log, now_ms)
+            if plan is not None and (best is None or plan.dirty_ratio > best[1].dirty_ratio):
+                best = (log, plan)
+        if best is None:
+            return None
+        self._running = True
+        log, plan = best
+        return CleanerRun(log, plan, Compaction(log.home.directory, plan, self._map_bytes_max))
+
+    def finished(self, run: CleanerRun, outcome: CompactionResult | Uncleanable | None) -> bool:
+        """Put the result in place and note how far it went; ``None``: the run failed."""
+        self._running = False
+        log = run.log
+        if isinstance(outcome, Uncleanable):
+            self.uncleanable[log.partition] = outcome.reason
+            return False
+        if outcome is None or self._log_dirs.get(log.partition) is not log or not swap_in(log, outcome):
+            return False
+        self.checkpoint(log.directory)
+        return True
+
+    def checkpoint(self, path: str) -> None:
+        """Note a directory's cleaner offsets."""
+        directory = self._log_dirs.directories[path]
+        values = {
+            each.partition: each.first_dirty_offset
+            for each in self._log_dirs.logs.values()
+            if each.directory == path and each.first_dirty_offset > 0
+        }
+        try:
+            write_offsets(directory.disk, path, CLEANER_OFFSETS, values)
+        except OSError as error:
+            directory.fail(error)
