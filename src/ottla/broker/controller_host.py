@@ -1,0 +1,253 @@
+"""Every broker's candidate for the controller: it tries for ``/controller``, and governs while it has it."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ottla.broker.controller_steps import Fence
+from ottla.broker.controller_term import Term
+from ottla.broker.decision_log import DecisionLog
+from ottla.broker.metadata_image import MetadataChange
+from ottla.broker.metadata_waits import MetadataWaits
+from ottla.broker.zk_desk import Pause, Steps, persistently
+from ottla.config.log import LogConfig
+from ottla.controller.effects import Result
+from ottla.controller.events import News, Token, UncleanElectionEnabled
+from ottla.model.ids import NO_BROKER, BrokerId, TopicId
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import (
+    MalformedZnode,
+    decode_controller,
+    decode_controller_epoch,
+    encode_controller,
+    encode_controller_epoch,
+)
+from ottla.zookeeper.ops import (
+    ANY_VERSION,
+    Create,
+    Data,
+    Delete,
+    Exists,
+    Failed,
+    Found,
+    GetData,
+    Multi,
+    MultiDone,
+    MultiFailed,
+    SetData,
+    WatchEvent,
+    ZkCode,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+log = logging.getLogger(__name__)
+
+GIVE_WAY_MS = 1_000
+"""How long a controller that could not go on leaves the office to others."""
+_SOMEBODY_ELSE_WON = (ZkCode.NODE_EXISTS, ZkCode.BAD_VERSION)
+
+
+class ControllerHost:
+    """The candidate, and while it is in office its term."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.active_controller: BrokerId = NO_BROKER
+        """Whom ``/controller`` names, as far as this broker has seen."""
+        self.waits = MetadataWaits(node)
+        self.decisions = DecisionLog(node)
+        self._term: Term | None = None
+        self._campaign = 0
+        """Counts sessions and resignations: steps of an earlier one are void."""
+        self._tried: Fence | None = None
+        """What the last attempt of this session would win: our own watch may speak before its answer."""
+        self._is_standing = False
+        node.zk.watch(paths.CONTROLLER, self._on_controller_node)
+
+    # ---- what others ask
+
+    @property
+    def is_active(self) -> bool:
+        """This broker is the controller, as far as it knows; only ZooKeeper knows for sure."""
+        return self._term is not None
+
+    @property
+    def term(self) -> Term | None:
+        return self._term
+
+    def ask(self, make_event: Callable[[Token], News], then: Callable[[Result | None], None]) -> None:
+        """Let the controller decide; ``then`` gets None when this broker is not it, or no longer."""
+        if self._term is None:
+            then(None)
+        else:
+            self._term.ask(make_event, then)
+
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        """The topic of that id, as the controller knows it."""
+        return None if self._term is None else self._term.core.context.topic_names.get(topic_id)
+
+    def broker_epoch(self, broker: BrokerId) -> int | None:
+        """The present epoch of a registered broker, as the controller knows it."""
+        if self._term is None:
+            return None
+        registration = self._term.core.context.brokers.get(broker)
+        return None if registration is None else registration.epoch
+
+    # ---- the node's hooks
+
+    def start(self) -> None:
+        """The broker is registered: watch ``/controller`` and take part in the election."""
+        self._may_stand = True
+        self._look()
+
+    def on_new_session(self) -> None:
+        """The broker is registered again, with a new broker epoch: take part again."""
+        self.start()
+
+    def on_session_expired(self) -> None:
+        """The office went with the session; whoever waits is told so."""
+        self._void()
+        self.active_controller = NO_BROKER
+        self._leave("the ZooKeeper session expired")
+
+    def _void(self) -> None:
+        self._campaign += 1
+        self._may_stand = self._is_looking = self._must_look_again = False
+
+    def on_metadata_changed(self, change: MetadataChange) -> None:
+        """Requests may have waited for it."""
+        self.waits.check()
+
+    def on_topic_config_changed(self, topic: str, config: LogConfig) -> None:
+        """Unclean elections may be allowed now."""
+        if self._term is not None and config.unclean_leader_election_enable:
+            self._term.tell(UncleanElectionEnabled(topic))
+
+    def stop(self) -> None:
+        """The broker leaves: give the office back at once, the session may last a while yet."""
+        self._void()
+        self._give_back("the broker stops")
+
+    # ---- resignation
+
+    def _leave(self, reason: str) -> None:
+        term, self._term = self._term, None
+        if term is not None:
+            term.end(reason)
+
+    def _give_back(self, reason: str) -> None:
+        """Resign and remove ``/controller``, unless another has been elected already."""
+        term = self._term
+        self._leave(reason)
+        if term is not None and self._node.zk.is_connected:
+            ops = (term.fence.check, Delete(paths.CONTROLLER, ANY_VERSION))
+            self._node.zk.submit(Multi(ops), lambda result: None)
+
+    def _on_term_ended(self, reason: str) -> None:
+        """The term could not go on: give way, and stand again a little later."""
+        log.warning("controller cannot go on broker=%d reason=%s", self._node.broker_id, reason)
+        self._is_resting = True
+        self._give_back(reason)
+        self._node.timers.after(GIVE_WAY_MS, self._rested)
+
+    def _rested(self) -> None:
+        self._is_resting = False
+        self._look()
+
+    # ---- election
+
+    def _on_controller_node(self, event: WatchEvent) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        """See who is controller; if nobody is, try. A hint that comes meanwhile is looked at afterwards."""
+        if not self._may_stand or self._is_resting:
+            return
+        if self._is_looking:
+            self._must_look_again = True
+            return
+        self._is_looking = True
+        campaign = self._campaign
+        self._node.zk.run(self._election(campaign), lambda fence: self._looked(campaign, fence))
+
+    def _looked(self, campaign: int, fence: Fence | None) -> None:
+        if campaign != self._campaign:
+            return
+        self._is_looking = False
+        if fence is not None:
+            self.active_controller = self._node.broker_id
+            self._term = Term(self._node, fence, self._on_term_ended)
+            self._term.begin()
+        if self._must_look_again:
+            self._must_look_again = False
+            self._look()
+
+    def _election(self, campaign: int) -> Steps[Fence | None]:
+        """The fence of a won election; None when somebody is in office, or this session is over."""
+        tried: Fence | None = None
+        while campaign == self._campaign:
+            there = yield from persistently(Exists(paths.CONTROLLER, watch=True))
+            if isinstance(there, Found):
+                fence, is_settled = yield from self._meet(campaign, tried)
+                if is_settled:
+                    return fence
+                continue
+            if campaign != self._campaign:
+                return None
+            self._leave("the controller node is gone")
+            epoch, version = yield from self._read_epoch()
+            if campaign != self._campaign:
+                return None
+            me = encode_controller(self._node.broker_id, self._node.clock.wall_ms())
+            tried = Fence(epoch + 1, version + 1)
+            result = yield Multi(
+                (
+                    Create(paths.CONTROLLER, me, ephemeral=True),
+                    SetData(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch + 1), version),
+                )
+            )
+            if isinstance(result, MultiDone):
+                return tried
+            if isinstance(result, Failed | MultiFailed) and result.code not in _SOMEBODY_ELSE_WON:
+                log.error("no controller can be elected reason=%s", result)
+                yield Pause(GIVE_WAY_MS)
+        return None
+
+    def _meet(self, campaign: int, tried: Fence | None) -> Steps[tuple[Fence | None, bool]]:
+        """Somebody is in office: another, ourselves, or a node of ours that nobody governs by."""
+        found = yield from persistently(GetData(paths.CONTROLLER))
+        if not isinstance(found, Data) or campaign != self._campaign:
+            return None, False
+        if found.stat.ephemeral_owner != self._node.zk.session_id:
+            self._leave("another broker is controller")
+            self._note_controller(found)
+            return None, True
+        if self._term is not None:
+            return None, True
+        if tried is not None and (yield from self._read_epoch()) == (tried.epoch, tried.version):
+            # The answer to our own attempt was lost, and it had succeeded.
+            return tried, True
+        yield from persistently(Delete(paths.CONTROLLER, found.stat.version))
+        return None, False
+
+    def _note_controller(self, found: Data) -> None:
+        try:
+            self.active_controller = decode_controller(found.data).broker
+        except MalformedZnode as malformed:
+            log.error("the controller node cannot be read reason=%s", malformed)
+            self.active_controller = NO_BROKER
+        log.info("controller is broker=%d", self.active_controller)
+
+    def _read_epoch(self) -> Steps[tuple[int, int]]:
+        while True:
+            found = yield from persistently(GetData(paths.CONTROLLER_EPOCH))
+            if isinstance(found, Data):
+                try:
+                    return decode_controller_epoch(found.data), found.stat.version
+                except MalformedZnode as malformed:
+                    log.error("no controller can be elected reason=%s", malformed)
+                    yield Pause(GIVE_WAY_MS)
+                    continue
+            yield from persistently(Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0)))

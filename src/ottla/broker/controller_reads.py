@@ -1,0 +1,259 @@
+"""What the controller reads of the cluster. A node that cannot be understood is named and left out."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.broker.controller_steps import TermEnded, TermSteps, Together, list_children, read_many
+from ottla.controller.events import TopicFound
+from ottla.model.cluster import BrokerRegistration
+from ottla.model.ids import BrokerId, TopicId, TopicPartition
+from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import (
+    MalformedZnode,
+    TopicNode,
+    decode_broker,
+    decode_partition_state,
+    decode_partitions,
+    decode_reassignment,
+    decode_topic,
+)
+from ottla.zookeeper.codec_config import decode_config, decode_log_dir_event
+from ottla.zookeeper.ops import Data, Exists, Failed, Found, GetData, ReadOp, Result, ZkCode
+
+log = logging.getLogger(__name__)
+
+STATE_BYTES = 120
+CONFIG_BYTES = 500
+
+
+@dataclass(slots=True)
+class TopicNodes:
+    """What the host must know of topic znodes to write them again: version, and keys we do not know."""
+
+    versions: dict[str, int] = field(default_factory=dict)
+    other: dict[str, dict[str, Any]] = field(default_factory=dict)
+    have_partitions: set[str] = field(default_factory=set)
+    """Topics whose ``partitions`` node is known to be there."""
+
+    def remember(self, name: str, node: TopicNode, version: int) -> None:
+        self.versions[name] = version
+        if node.other:
+            self.other[name] = node.other
+        else:
+            self.other.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        self.versions.pop(name, None)
+        self.other.pop(name, None)
+        self.have_partitions.discard(name)
+
+
+class ControllerReads:
+    """Reads for one term. Equal tuples become one object: a hundred thousand partitions share a few."""
+
+    def __init__(self, draw_topic_id: Callable[[], TopicId]) -> None:
+        self.topics = TopicNodes()
+        self._draw_topic_id = draw_topic_id
+        self._tuples: dict[tuple[BrokerId, ...], tuple[BrokerId, ...]] = {}
+        self._assignments: dict[ReplicaAssignment, ReplicaAssignment] = {}
+
+    def read_brokers(self) -> TermSteps[tuple[BrokerRegistration, ...]]:
+        """Everybody who is registered, with watches on the list and on each entry."""
+        names = yield from list_children(paths.BROKER_IDS, watch=True)
+        numbers = [BrokerId(int(name)) for name in names if _is_number(name)]
+        answers = yield Together([GetData(paths.broker(number), watch=True) for number in numbers])
+        brokers = []
+        for number, answer in zip(numbers, answers, strict=True):
+            if isinstance(answer, Data):
+                try:
+                    brokers.append(decode_broker(number, answer.data, answer.stat.czxid))
+                except MalformedZnode as malformed:
+                    _refuse(paths.broker(number), malformed)
+        return tuple(brokers)
+
+    def read_topics(self, names: Iterable[str]) -> TermSteps[dict[str, TopicFound]]:
+        """These topics' assignments, with a watch on each; those that are gone are left out."""
+        asked = list(names)
+        answers = yield Together([GetData(paths.topic(name), watch=True) for name in asked])
+        found = {}
+        for name, answer in zip(asked, answers, strict=True):
+            topic = self._topic(name, answer)
+            if topic is not None:
+                found[name] = topic
+        return found
+
+    def _topic(self, name: str, answer: Result) -> TopicFound | None:
+        if not isinstance(answer, Data):
+            return None
+        try:
+            node = decode_topic(name, answer.data)
+        except MalformedZnode as malformed:
+            _refuse(paths.topic(name), malformed)
+            return None
+        self.topics.remember(name, node, answer.stat.version)
+        partitions = {}
+        for index, assignment in sorted(node.partitions.items()):
+            why = _why_no_assignment(index, assignment)
+            if why is None:
+                partitions[index] = self._shared(assignment)
+            else:
+                _refuse(f"{paths.topic(name)} partition {index}", why)
+        if node.topic_id is None:
+            return TopicFound(self._draw_topic_id(), partitions, id_is_new=True)
+        return TopicFound(node.topic_id, partitions)
+
+    def _shared(self, assignment: ReplicaAssignment) -> ReplicaAssignment:
+        known = self._assignments.get(assignment)
+        if known is None:
+            known = self._assignments[assignment] = assignment
+            self._tuples.setdefault(assignment.replicas, assignment.replicas)
+        return known
+
+    def read_states(
+        self, partitions: Iterable[TopicPartition]
+    ) -> TermSteps[dict[TopicPartition, LeaderAndIsr]]:
+        """The states that are there; those that cannot be read are named and left out."""
+        asked = list(partitions)
+        answers = yield from read_many([GetData(paths.partition_state(p)) for p in asked], STATE_BYTES)
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, answer in zip(asked, answers, strict=True):
+            state = self.state(partition, answer)
+            if state is not None:
+                states[partition] = state
+                self.topics.have_partitions.add(partition.topic)
+        return states
+
+    def state(self, partition: TopicPartition, answer: Result) -> LeaderAndIsr | None:
+        """A partition state in an answer, or nothing."""
+        if not isinstance(answer, Data):
+            return None
+        try:
+            state = decode_partition_state(answer.data, answer.stat.version)
+        except MalformedZnode as malformed:
+            _refuse(paths.partition_state(partition), malformed)
+            return None
+        shared = self._tuples.setdefault(state.isr, state.isr)
+        if shared is not state.isr:
+            return LeaderAndIsr(
+                state.leader,
+                state.leader_epoch,
+                shared,
+                state.partition_epoch,
+                state.controller_epoch,
+                state.leader_recovery_state,
+            )
+        return state
+
+
+def read_if_there(path: str) -> TermSteps[bytes | None]:
+    """The data of a node that comes and goes, with a watch on its coming and going."""
+    there = yield Exists(path, watch=True)
+    if isinstance(there, Found):
+        answer = yield GetData(path)
+        if isinstance(answer, Data):
+            return answer.data if answer.data is not None else b""
+    elif not (isinstance(there, Failed) and there.code is ZkCode.NO_NODE):
+        raise TermEnded(f"{path} cannot be read: {there}")
+    return None
+
+
+def read_reassignments() -> TermSteps[dict[TopicPartition, tuple[BrokerId, ...]] | None]:
+    """The old tool's reassignments; content that cannot be read counts as an empty list."""
+    data = yield from read_if_there(paths.REASSIGN_PARTITIONS)
+    if data is None:
+        return None
+    try:
+        return decode_reassignment(data)
+    except MalformedZnode as malformed:
+        _refuse(paths.REASSIGN_PARTITIONS, malformed)
+        return {}
+
+
+def read_preferred_elections() -> TermSteps[tuple[TopicPartition, ...] | None]:
+    """The old tool's preferred elections; content that cannot be read counts as an empty list."""
+    data = yield from read_if_there(paths.PREFERRED_REPLICA_ELECTION)
+    if data is None:
+        return None
+    try:
+        return decode_partitions(data)
+    except MalformedZnode as malformed:
+        _refuse(paths.PREFERRED_REPLICA_ELECTION, malformed)
+        return ()
+
+
+def read_isr_notifications(names: tuple[str, ...]) -> TermSteps[list[TopicPartition]]:
+    """The partitions that these notifications name."""
+    answers = yield from read_many(_under(paths.ISR_CHANGE_NOTIFICATION, names))
+    partitions: dict[TopicPartition, None] = {}
+    for name, answer in zip(names, answers, strict=True):
+        if isinstance(answer, Data):
+            try:
+                partitions.update(dict.fromkeys(decode_partitions(answer.data)))
+            except MalformedZnode as malformed:
+                _refuse(f"{paths.ISR_CHANGE_NOTIFICATION}/{name}", malformed)
+    return list(partitions)
+
+
+def read_log_dir_events(names: tuple[str, ...]) -> TermSteps[frozenset[BrokerId]]:
+    """The brokers that these notifications name."""
+    answers = yield from read_many(_under(paths.LOG_DIR_EVENT_NOTIFICATION, names))
+    brokers = set()
+    for name, answer in zip(names, answers, strict=True):
+        if isinstance(answer, Data):
+            try:
+                brokers.add(decode_log_dir_event(answer.data))
+            except MalformedZnode as malformed:
+                _refuse(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{name}", malformed)
+    return frozenset(brokers)
+
+
+def read_unclean_topics(topics: Iterable[str], by_default: bool) -> TermSteps[frozenset[str]]:
+    """Which of these topics allow unclean election: their own word, else the broker's."""
+    asked = sorted(topics)
+    paths_asked = [GetData(paths.config_entity("topics", topic)) for topic in asked]
+    answers = yield from read_many(paths_asked, CONFIG_BYTES)
+    allowed = set()
+    for topic, answer in zip(asked, answers, strict=True):
+        if _unclean_setting(topic, answer, by_default):
+            allowed.add(topic)
+    return frozenset(allowed)
+
+
+def _unclean_setting(topic: str, answer: Result, by_default: bool) -> bool:
+    if not isinstance(answer, Data):
+        return by_default
+    try:
+        own = decode_config(answer.data).config.get("unclean.leader.election.enable")
+    except MalformedZnode as malformed:
+        _refuse(paths.config_entity("topics", topic), malformed)
+        return False
+    return by_default if own is None else own.strip().lower() == "true"
+
+
+def _under(path: str, names: tuple[str, ...]) -> list[ReadOp]:
+    return [GetData(f"{path}/{name}") for name in names]
+
+
+def _is_number(name: str) -> bool:
+    if name.isascii() and name.isdigit():
+        return True
+    _refuse(f"{paths.BROKER_IDS}/{name}", "it is no broker id")
+    return False
+
+
+def _why_no_assignment(index: int, assignment: ReplicaAssignment) -> str | None:
+    replicas = assignment.replicas
+    if index < 0:
+        return "a partition has no negative number"
+    if not replicas:
+        return "it has no replica"
+    if len(set(replicas)) < len(replicas) or min(replicas) < 0:
+        return f"{list(replicas)} are no replicas"
+    return None
+
+
+def _refuse(what: str, why: object) -> None:
+    log.warning("a znode is left alone path=%s reason=%s", what, why)

@@ -1,0 +1,165 @@
+"""How the controller works with ZooKeeper: steps that may go many at once, all fenced by its epoch."""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from ottla.broker.zk_desk import Pause
+from ottla.zookeeper import paths
+from ottla.zookeeper.batches import halves, plan_reads
+from ottla.zookeeper.ops import (
+    Check,
+    Children,
+    Failed,
+    GetChildren,
+    Lost,
+    Multi,
+    MultiDone,
+    MultiFailed,
+    MultiRead,
+    Op,
+    ReadOp,
+    ReadResult,
+    Result,
+    WriteOp,
+    WriteResult,
+    ZkCode,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Among steps: all of these at once; their results come back as a list, in order."""
+
+    ops: Sequence[Op]
+
+
+TermSteps: TypeAlias = Generator[Op | Pause | Together, Any, T]
+"""Like the desk's steps, with many operations at a time."""
+
+
+class TermEnded(Exception):
+    """The controller is one no longer: fenced by another, without a session, or unable to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The version of ``/controller_epoch`` that this controller wrote: it changes when another is elected."""
+
+    epoch: int
+    version: int
+
+    @property
+    def check(self) -> Check:
+        return Check(paths.CONTROLLER_EPOCH, self.version)
+
+
+def drive(
+    node: "Node",
+    steps: TermSteps[T],
+    is_over: Callable[[], bool],
+    then: Callable[[T], None],
+    ended: Callable[[TermEnded], None],
+) -> None:
+    """Run steps until they return, or until the term is over: then they are dropped where they stand."""
+
+    def go_on(result: Any) -> None:
+        if is_over():
+            steps.close()
+            return
+        try:
+            wanted = steps.send(result)
+        except StopIteration as stop:
+            then(stop.value)
+            return
+        except TermEnded as why:
+            ended(why)
+            return
+        if isinstance(wanted, Pause):
+            node.timers.after(wanted.ms, lambda: go_on(None))
+        elif isinstance(wanted, Together):
+            _all_at_once(node, wanted.ops, go_on)
+        else:
+            node.zk.submit(wanted, go_on)
+
+    go_on(None)
+
+
+def _all_at_once(node: "Node", ops: Sequence[Op], then: Callable[[list[Result]], None]) -> None:
+    results: list[Any] = [None] * len(ops)
+    waiting = len(ops)
+    if not ops:
+        node.timers.after(0, lambda: then([]))
+
+    def came(index: int, result: Result) -> None:
+        nonlocal waiting
+        results[index] = result
+        waiting -= 1
+        if not waiting:
+            then(results)
+
+    for index, op in enumerate(ops):
+        node.zk.submit(op, partial(came, index))
+
+
+def read_many(ops: Iterable[ReadOp], data_bytes: int = 200) -> TermSteps[list[ReadResult]]:
+    """Many reads in few requests, in order; an answer over the limit is asked for in halves."""
+    plan = plan_reads(ops, data_bytes=data_bytes)
+    if not plan:
+        return []
+    answers = yield Together(plan)
+    results: list[ReadResult] = []
+    for request, answer in zip(plan, answers, strict=True):
+        results += yield from _read_results(request, answer)
+    return results
+
+
+def _read_results(request: MultiRead, answer: Result) -> TermSteps[list[ReadResult]]:
+    if isinstance(answer, MultiDone):
+        return list(answer.results)  # type: ignore[arg-type]  # a MultiRead gives read results
+    if isinstance(answer, Failed) and answer.code is ZkCode.MARSHALLING_ERROR and len(request.ops) > 1:
+        first, second = halves(request)
+        answers = yield Together([first, second])
+        left = yield from _read_results(first, answers[0])
+        return left + (yield from _read_results(second, answers[1]))
+    raise TermEnded(f"ZooKeeper cannot be read: {answer}")
+
+
+def list_children(path: str, *, watch: bool = False) -> TermSteps[tuple[str, ...]]:
+    """The names of a node's children; none when the node is not there."""
+    result = yield GetChildren(path, watch=watch)
+    return names_of(result, path)
+
+
+def names_of(result: Result, path: str) -> tuple[str, ...]:
+    """The children in a result, in the order of their names."""
+    if isinstance(result, Children):
+        return tuple(sorted(result.names))
+    if isinstance(result, Failed) and result.code is ZkCode.NO_NODE:
+        return ()
+    raise TermEnded(f"the children of {path} cannot be read: {result}")
+
+
+def write_fenced(
+    fence: Fence, ops: Sequence[WriteOp]
+) -> TermSteps[tuple[WriteResult, ...] | MultiFailed | Lost]:
+    """One transaction that only the present controller can make; a failure's index counts without it."""
+    result = yield Multi((fence.check, *ops))
+    return unfenced(result)
+
+
+def unfenced(result: Result) -> tuple[WriteResult, ...] | MultiFailed | Lost:
+    """A fenced transaction's result without its fence; ``TermEnded`` when it was the fence that failed."""
+    if isinstance(result, MultiDone):
+        return result.results[1:]  # type: ignore[return-value]  # a Multi gives write results
+    if isinstance(result, Lost):
+        return result
+    if isinstance(result, MultiFailed) and result.index > 0:
+        return MultiFailed(result.index - 1, result.code, result.results[1:])
+    raise TermEnded(f"another controller was elected, or ZooKeeper refuses: {result}")

@@ -1,0 +1,351 @@
+"""One term in office: hints become facts, facts become events, effects become writes and requests.
+
+Everything happens in turns. A watch only puts a duty into the queue; the duty reads ZooKeeper when its turn
+comes, hands the event to the core, and carries out the effects; the outcome of a write is handed back before
+anything else is taken. When the term ends, whatever is under way is dropped where it stands.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ottla.broker.controller_channel import Channels
+from ottla.broker.controller_duties import Duties
+from ottla.broker.controller_reads import ControllerReads, read_unclean_topics
+from ottla.broker.controller_requests import (
+    LEADER_AND_ISR_VERSION,
+    STOP_REPLICA_VERSION,
+    UPDATE_METADATA_VERSION,
+    ControllerRequests,
+)
+from ottla.broker.controller_steps import Fence, TermEnded, TermSteps, drive
+from ottla.broker.controller_writes import ControllerWrites
+from ottla.broker.timers import Timer
+from ottla.controller.core import Controller
+from ottla.controller.effects import (
+    Answer,
+    ClearDeletionMarkers,
+    ClearNotifications,
+    ClearPreferredElection,
+    Connect,
+    Decided,
+    Disconnect,
+    Effect,
+    InOffice,
+    KeepReassignments,
+    NotificationKind,
+    ReadUncleanTopics,
+    Refuse,
+    RemoveTopics,
+    Resign,
+    Result,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    SendUpdateMetadata,
+    WriteStates,
+    WriteTopics,
+)
+from ottla.controller.events import (
+    Event,
+    News,
+    Outcome,
+    RebalanceDue,
+    ReplicasDeleted,
+    ReplicasReported,
+    Token,
+    TopicsRemoved,
+    UncleanTopicsRead,
+)
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicId, TopicPartition, is_usable_topic_id
+from ottla.wire.apis.leader_and_isr import LeaderAndIsrResponse
+from ottla.wire.apis.stop_replica import StopReplicaResponse
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import encode_reassignment
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+log = logging.getLogger(__name__)
+
+FIRST_REBALANCE_MS = 5_000
+MISTAKES = (AssertionError, LookupError, TypeError, ValueError, AttributeError)
+"""What a mistake of ours raises: this broker gives way to another instead of dying with the office."""
+
+Duty: TypeAlias = Callable[[], Generator[Any, Any, News | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """Who asked, and whom to tell: the result, or None when the term ended first."""
+
+    then: Callable[[Result | None], None]
+
+
+class Term:
+    """Carries out what the core decides, for as long as nobody else is elected."""
+
+    def __init__(self, node: "Node", fence: Fence, ended: Callable[[str], None]) -> None:
+        self.node = node
+        self.fence = fence
+        self.core = Controller(node.broker_id, fence.epoch)
+        self.is_over = False
+        self.is_serving = False
+        """Failover is done."""
+        self.reads = ControllerReads(self._draw_topic_id)
+        self.writes = ControllerWrites(fence, self.reads)
+        self._requests = ControllerRequests(node.broker_id, fence.epoch)
+        self._channels = Channels(node)
+        self._ended = ended
+        self._queue: deque[tuple[str, Duty]] = deque()
+        self._hinted: set[str] = set()
+        self._is_busy = False
+        self._is_pumping = False
+        self._waiters: dict[Token, Waiter] = {}
+        self._next_token = 0
+        self._rebalance: Timer | None = None
+        self._duties = Duties(self)
+
+    def _draw_topic_id(self) -> TopicId:
+        while True:
+            drawn = TopicId(self.node.random.randbytes(16))
+            if is_usable_topic_id(drawn):
+                return drawn
+
+    # ---- life
+
+    def begin(self) -> None:
+        """Take office."""
+        log.info("controller elected broker=%d epoch=%d", self.node.broker_id, self.fence.epoch)
+        self._enqueue("failover", self._duties.take_office)
+
+    def end(self, reason: str) -> None:
+        """Nothing is done any more; who waits hears that this is not the controller."""
+        if self.is_over:
+            return
+        self.is_over = True
+        log.info(
+            "controller resigns broker=%d epoch=%d reason=%s", self.node.broker_id, self.fence.epoch, reason
+        )
+        self._queue.clear()
+        self._duties.unwatch()
+        self._channels.close("the controller resigned")
+        if self._rebalance is not None:
+            self._rebalance.cancel()
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters.values():
+            waiter.then(None)
+
+    def _fail(self, why: TermEnded) -> None:
+        self._ended(str(why))
+
+    # ---- turns
+
+    def hint(self, name: str, duty: Duty) -> None:
+        """Something may have changed: look when its turn comes. A hint that waits already is enough."""
+        if name not in self._hinted:
+            self._hinted.add(name)
+            self._enqueue(name, duty)
+
+    def ask(self, make_event: Callable[[Token], News], then: Callable[[Result | None], None]) -> None:
+        """Somebody's request; ``then`` gets the result, or None when the term ends first."""
+        self._next_token += 1
+        event = make_event(self._next_token)
+        self._waiters[self._next_token] = Waiter(then)
+        self.tell(event)
+
+    def tell(self, event: News) -> None:
+        """News that need no reading."""
+        self._enqueue(event.cause, lambda: _at_once(event))
+
+    def _enqueue(self, name: str, duty: Duty) -> None:
+        if self.is_over:
+            return
+        self._queue.append((name, duty))
+        self._pump()
+
+    def _pump(self) -> None:
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        while self._queue and not self._is_busy and not self.is_over:
+            name, duty = self._queue.popleft()
+            self._hinted.discard(name)
+            self._is_busy = True
+            drive(self.node, self._turn(name, duty), lambda: self.is_over, self._turn_done, self._fail)
+        self._is_pumping = False
+
+    def _turn_done(self, _: None) -> None:
+        self._is_busy = False
+        self._pump()
+
+    def _turn(self, name: str, duty: Duty) -> TermSteps[None]:
+        began_ms = self.node.clock.monotonic_ms()
+        decided = 0
+        try:
+            event: Event | None = yield from duty()
+            while event is not None:
+                effects = self.core.handle(event)
+                event = None
+                for effect in effects:
+                    outcome = yield from self._carry_out(effect)
+                    event = outcome if outcome is not None else event
+                    decided += len(effect.decisions) if isinstance(effect, Decided) else 0
+        except MISTAKES as mistake:
+            log.exception("the controller cannot go on turn=%s", name)
+            raise TermEnded(f"{type(mistake).__name__} in {name}: {mistake}") from mistake
+        took_ms = self.node.clock.monotonic_ms() - began_ms
+        log.info("turn cause=%r decided=%d ms=%d epoch=%d", name, decided, took_ms, self.fence.epoch)
+
+    # ---- effects
+
+    def _carry_out(self, effect: Effect) -> TermSteps[Outcome | None]:
+        match effect:
+            case WriteStates():
+                return (yield from self.writes.write_states(effect.states))
+            case WriteTopics():
+                return (yield from self.writes.write_topics(effect.topics))
+            case RemoveTopics():
+                yield from self.writes.remove_topics(effect.topics)
+                self._duties.unwatch_topics(effect.topics)
+                return TopicsRemoved()
+            case ReadUncleanTopics():
+                by_default = self.node.config.controller.unclean_leader_election_enable
+                return UncleanTopicsRead((yield from read_unclean_topics(effect.topics, by_default)))
+            case SendLeaderAndIsr():
+                self._send_leader_and_isr(effect)
+            case SendUpdateMetadata():
+                for broker, request in self._requests.update_metadata(effect):
+                    self._channels.send(broker, request, UPDATE_METADATA_VERSION, self._metadata_answered)
+            case SendStopReplica():
+                self._send_stop_replica(effect)
+            case Connect():
+                self._channels.connect(effect.broker)
+            case Disconnect():
+                self._channels.disconnect(effect.broker, effect.cause)
+            case Answer():
+                self._waiters.pop(effect.token).then(effect.result)
+            case Decided():
+                self.node.controller.decisions.take(effect)
+            case Refuse():
+                log.warning("left alone what=%s reason=%s", effect.what, effect.why)
+            case InOffice():
+                self._in_office()
+            case Resign():
+                raise TermEnded(effect.reason)
+            case _:
+                yield from self._tidy(effect)
+        return None
+
+    def _tidy(
+        self,
+        effect: ClearDeletionMarkers | KeepReassignments | ClearPreferredElection | ClearNotifications,
+    ) -> TermSteps[None]:
+        match effect:
+            case ClearDeletionMarkers():
+                yield from self.writes.clear([paths.delete_topic(topic) for topic in effect.topics])
+            case KeepReassignments() if effect.targets:
+                yield from self.writes.put(paths.REASSIGN_PARTITIONS, encode_reassignment(effect.targets))
+            case KeepReassignments():
+                yield from self.writes.clear([paths.REASSIGN_PARTITIONS])
+                self._duties.look_for_reassignments()
+            case ClearPreferredElection():
+                yield from self.writes.clear([paths.PREFERRED_REPLICA_ELECTION])
+                self._duties.look_for_preferred_elections()
+            case ClearNotifications():
+                is_isr = effect.kind is NotificationKind.ISR_CHANGE
+                parent = paths.ISR_CHANGE_NOTIFICATION if is_isr else paths.LOG_DIR_EVENT_NOTIFICATION
+                yield from self.writes.clear([f"{parent}/{name}" for name in effect.names])
+
+    def _in_office(self) -> None:
+        self.is_serving = True
+        context = self.core.context
+        log.info(
+            "controller serves broker=%d epoch=%d brokers=%d topics=%d partitions=%d",
+            self.node.broker_id,
+            self.fence.epoch,
+            len(context.brokers),
+            len(context.topics),
+            len(context.partitions),
+        )
+        self._rebalance = self.node.timers.after(FIRST_REBALANCE_MS, self._rebalance_due)
+
+    def _rebalance_due(self) -> None:
+        config = self.node.config.controller
+        if config.auto_leader_rebalance_enable:
+            self.tell(RebalanceDue(config.leader_imbalance_per_broker_percentage))
+        interval_ms = config.leader_imbalance_check_interval_seconds * 1_000
+        self._rebalance = self.node.timers.after(interval_ms, self._rebalance_due)
+
+    # ---- requests and their answers
+
+    def _send_leader_and_isr(self, order: SendLeaderAndIsr) -> None:
+        request = self._requests.leader_and_isr(order)
+        topics = {entry.topic_id: entry.partition.topic for entry in order.entries}
+
+        def answered(response: LeaderAndIsrResponse) -> None:
+            self._leader_and_isr_answered(order, topics, response)
+
+        self._channels.send(order.broker, request, LEADER_AND_ISR_VERSION, answered)
+
+    def _leader_and_isr_answered(
+        self, order: SendLeaderAndIsr, topics: dict[TopicId, str], response: LeaderAndIsrResponse
+    ) -> None:
+        if response.error_code != ErrorCode.NONE:
+            log.warning(
+                "leader and isr refused broker=%d error=%d cause=%s",
+                order.broker,
+                response.error_code,
+                order.cause,
+            )
+            return
+        failed = self.core.context.offline_replicas.get(order.broker, ())
+        offline: list[TopicPartition] = []
+        online: list[TopicPartition] = []
+        for topic in response.topics:
+            name = topics.get(TopicId(topic.topic_id), "")
+            for row in topic.partition_errors:
+                if row.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                    offline.append(TopicPartition(name, row.partition_index))
+                elif failed and row.error_code == ErrorCode.NONE:
+                    online.append(TopicPartition(name, row.partition_index))
+        if offline or online:
+            self.tell(ReplicasReported(order.broker, order.broker_epoch, tuple(offline), tuple(online)))
+
+    def _metadata_answered(self, response: Any) -> None:
+        if response.error_code != ErrorCode.NONE:
+            log.warning("update metadata refused error=%d", response.error_code)
+
+    def _send_stop_replica(self, order: SendStopReplica) -> None:
+        request = self._requests.stop_replica(order)
+
+        def answered(response: StopReplicaResponse) -> None:
+            self._stop_replica_answered(order, response)
+
+        self._channels.send(order.broker, request, STOP_REPLICA_VERSION, answered)
+
+    def _stop_replica_answered(self, order: SendStopReplica, response: StopReplicaResponse) -> None:
+        deleting = [entry.partition for entry in order.entries if entry.delete]
+        errors = {
+            TopicPartition(row.topic_name, row.partition_index): row.error_code
+            for row in response.partition_errors
+        }
+        refused = [
+            partition
+            for partition in deleting
+            if response.error_code != ErrorCode.NONE
+            or errors.get(partition, ErrorCode.NONE) != ErrorCode.NONE
+        ]
+        if refused:
+            log.warning("replicas not deleted broker=%d partitions=%d", order.broker, len(refused))
+        dying = self.core.context.queued_for_deletion
+        if any(partition.topic in dying for partition in deleting):
+            deleted = tuple(partition for partition in deleting if partition not in set(refused))
+            self.tell(ReplicasDeleted(order.broker, deleted, tuple(refused)))
+
+
+def _at_once(event: News) -> Generator[Any, Any, News | None]:
+    yield from ()
+    return event

@@ -1,0 +1,54 @@
+"""Requests that are answered once this broker's own metadata show that it is done."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ottla.broker.timers import Timer
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+class _Wait:
+    __slots__ = ("is_done", "then", "timer")
+
+    def __init__(self, is_done: Callable[[], bool], then: Callable[[bool], None]) -> None:
+        self.is_done = is_done
+        self.then = then
+        self.timer: Timer | None = None
+
+
+class MetadataWaits:
+    """Looks again after every UpdateMetadata; what takes too long is answered so."""
+
+    __slots__ = ("_node", "_waiting")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._waiting: list[_Wait] = []
+
+    def wait(self, is_done: Callable[[], bool], timeout_ms: int, then: Callable[[bool], None]) -> None:
+        """Call ``then`` with True once ``is_done`` holds, with False when the time is up; perhaps at once."""
+        if is_done():
+            then(True)
+        elif timeout_ms <= 0:
+            then(False)
+        else:
+            wait = _Wait(is_done, then)
+            wait.timer = self._node.timers.after(timeout_ms, lambda: self._time_is_up(wait))
+            self._waiting.append(wait)
+
+    def check(self) -> None:
+        """The metadata changed."""
+        if not self._waiting:
+            return
+        done = [wait for wait in self._waiting if wait.is_done()]
+        self._waiting = [wait for wait in self._waiting if wait not in done]
+        for wait in done:
+            if wait.timer is not None:
+                wait.timer.cancel()
+            wait.then(True)
+
+    def _time_is_up(self, wait: _Wait) -> None:
+        self._waiting.remove(wait)
+        wait.then(False)
