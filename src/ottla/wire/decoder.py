@@ -115,19 +115,29 @@ class _DecoderSource(Source):
         self.run.clear()
 
     def read_length(self, letter: str, field: str, is_nullable: bool, is_string: bool = False) -> str:
-        """Leaves a length or count in a variable: below zero for null if that is allowed."""
+        """Leaves a length or count in a variable, as it is written: see ``length`` and ``is_null``."""
         n = self.fresh("n")
         self.run.append(("B" if self.is_flexible else letter, n))
         self.flush()
         if self.is_flexible:
             reader = "read_long_string_length" if is_string else "read_uvarint"
-            self.line(f"if {n} > 127:")
+            self.line(f"if {n} > 127:" if is_nullable else f"if not 0 < {n} < 128:")
             self.line(f"    {n}, p = {reader}(data, p - 1)")
-            self.line(f"{n} -= 1")
-        if not is_nullable:
+            if not is_nullable:
+                self.line(f"    if not {n}:")
+                self.line(f"        raise_null({field!r})")
+        elif not is_nullable:
             self.line(f"if {n} < 0:")
             self.line(f"    raise_null({field!r})")
         return n
+
+    def length(self, n: str) -> str:
+        """The true length: flexible versions write one more, to have 0 for null."""
+        return f"({n} - 1)" if self.is_flexible else n
+
+    def is_null(self, n: str) -> str:
+        """The expression for: the length stands for null."""
+        return f"not {n}" if self.is_flexible else f"{n} < 0"
 
     # Structs and their tag blocks
 
@@ -192,17 +202,17 @@ class _DecoderSource(Source):
         self.indent = 2
         self.line("tag, p = read_uvarint(data, p)")
         self.line("size, p = read_uvarint(data, p)")
-        self.line("end = p + size")
+        self.line("tag_end = p + size")
         for field in tagged:
             self.line(f"if tag == {field.tag}:")
             self.indent = 3
             value = self.read_field(field)
             self.flush()
             self.line(f"{variables[field.name]} = {value}")
-            self.line("if p != end:")
+            self.line("if p != tag_end:")
             self.line(f"    raise_short({field.name!r})")
             self.indent = 2
-        self.line("p = end")
+        self.line("p = tag_end")
         self.indent = 1
         self.line(f"return p, {', '.join(variables.values())}")
         self.lines, self.indent = self.lines + outer_lines, outer_indent
@@ -236,27 +246,25 @@ class _DecoderSource(Source):
 
     def read_sized(self, n: str, name: str, is_nullable: bool, kind: Text | Blob | RecordBytes) -> str:
         variable = self.fresh(name)
-        piece = f"data[p:p + {n}]"
-        if isinstance(kind, Text):
-            value = (
-                f"str({piece}, 'utf-8', 'replace')"
-                if self.has_records
-                else f"{piece}.decode('utf-8', 'replace')"
-            )
-        elif isinstance(kind, Blob) and self.has_records:
-            value = f"bytes({piece})"
-        else:
-            value = piece
         if is_nullable:
-            self.line(f"if {n} < 0:")
+            self.line(f"if {self.is_null(n)}:")
             self.line(f"    {variable} = None")
             self.line("else:")
-            self.line(f"    {variable} = {value}")
-            self.line(f"    p += {n}")
-        else:
-            self.line(f"{variable} = {value}")
-            self.line(f"p += {n}")
+            self.indent += 1
+        self.line(f"end = p + {self.length(n)}")
+        self.line(f"{variable} = {self.sized_value(kind)}")
+        self.line("p = end")
+        if is_nullable:
+            self.indent -= 1
         return variable
+
+    def sized_value(self, kind: Text | Blob | RecordBytes) -> str:
+        if isinstance(kind, Text):
+            encoding = "'utf-8', 'replace'"
+            return f"str(data[p:end], {encoding})" if self.has_records else f"data[p:end].decode({encoding})"
+        if isinstance(kind, Blob) and self.has_records:
+            return "bytes(data[p:end])"
+        return "data[p:end]"
 
     def read_nested(self, kind: Nested, name: str, is_nullable: bool) -> str:
         if not is_nullable:
@@ -278,7 +286,7 @@ class _DecoderSource(Source):
         variable = self.fresh(name)
         if is_nullable:
             self.line(f"{variable} = None")
-            self.line(f"if {n} >= 0:")
+            self.line(f"if not ({self.is_null(n)}):")
             self.indent += 1
         if isinstance(element, Fixed):
             self.read_number_array(element, n, variable)
@@ -290,20 +298,22 @@ class _DecoderSource(Source):
 
     def read_number_array(self, element: Fixed, n: str, variable: str) -> None:
         if element.letter == "i":
-            self.line(f"end = p + {n} * 4")
+            self.line(f"end = p + {self.length(n)} * 4")
             piece = "bytes(data[p:end])" if self.has_records else "data[p:end]"
             self.line(f"{variable} = int32s[{piece}]")
             self.line("p = end")
         else:
-            self.line(f"{variable} = read_numbers(data, p, {n}, {self.constant('fixed', element)})")
-            self.line(f"p += {n} * {element.size}")
+            self.line(
+                f"{variable} = read_numbers(data, p, {self.length(n)}, {self.constant('fixed', element)})"
+            )
+            self.line(f"p += {self.length(n)} * {element.size}")
 
     def read_loop(self, element: Kind, name: str, n: str, variable: str) -> None:
         size = max(1, size_min(element, self.version, self.is_flexible))
-        self.line(f"if {n} * {size} > limit - p:")
+        self.line(f"if {self.length(n)} * {size} > limit - p:")
         self.line(f"    raise_short({name!r})")
         self.line(f"{variable} = []")
-        self.line(f"for _ in range({n}):")
+        self.line(f"for _ in range({self.length(n)}):")
         self.indent += 1
         value = self.read_kind(element, name, is_nullable=False)
         self.flush()
