@@ -163,9 +163,10 @@ class BlockingZooKeeper:
 
     def run(self, op: Op, limit_s: float = CALL_LIMIT_S) -> Result:
         """One operation and its outcome."""
+        client = self._connected()
 
         async def ask() -> Result:
-            return cast(Result, await self._connected().submit(op))
+            return cast(Result, await client.submit(op))
 
         return self._await(ask(), limit_s)
 

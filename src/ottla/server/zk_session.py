@@ -104,6 +104,7 @@ class ZooKeeperClient:
         self._timer: asyncio.TimerHandle | None = None
         self._is_pumping = False
         self._waiters: list[asyncio.Future[Notification]] = []
+        self._login_failure = ""
 
     @classmethod
     async def connect(
@@ -113,10 +114,13 @@ class ZooKeeperClient:
         try:
             client = cls(connect_string, **options)
         except ValueError as problem:
-            raise ZooKeeperUnavailable(str(problem)) from None
+            raise ZooKeeperUnavailable(f"{problem}.") from None
         client.start()
         try:
             await client.wait_until_connected(limit_ms)
+            if client._session.config.auth:
+                await client.submit(Exists("/"))  # answered only after the logins
+                client._raise_if_login_failed()
         except BaseException:
             await client.close(limit_ms=0)
             raise
@@ -135,13 +139,16 @@ class ZooKeeperClient:
         try:
             async with asyncio.timeout(limit / 1000):
                 while not self.is_connected:
-                    event = await self._next_notification()
-                    if isinstance(event, AuthFailed):
-                        raise ZooKeeperUnavailable(
-                            f"ZooKeeper at {self.ensemble}: {event.reason}; check the user and the password."
-                        )
+                    self._raise_if_login_failed()
+                    await self._next_notification()
         except TimeoutError:
             raise ZooKeeperUnavailable(self._why_unavailable(limit)) from None
+
+    def _raise_if_login_failed(self) -> None:
+        if self._session.state is State.AUTH_FAILED:
+            raise ZooKeeperUnavailable(
+                f"ZooKeeper at {self.ensemble}: {self._login_failure}; check the user and the password."
+            )
 
     def _next_notification(self) -> "asyncio.Future[Notification]":
         waiter: asyncio.Future[Notification] = self._loop.create_future()
@@ -322,6 +329,8 @@ class ZooKeeperClient:
     def _notify(self, event: Notification) -> None:
         if not isinstance(event, WatchEvent):
             log.info("zookeeper session=%x event=%s", self._session.session_id, event)
+        if isinstance(event, AuthFailed):
+            self._login_failure = event.reason
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
