@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ottla.broker import topic_names
 from ottla.broker.config_resources import (
     BROKER,
+    KIND_NAMES,
     TOPIC,
     InvalidResource,
     check_broker_changes,
@@ -82,14 +82,16 @@ def _checked(
 
 def _check_resource(node: "Node", kind: int, name: str) -> None:
     if kind == TOPIC:
-        why = topic_names.why_illegal(name)
-        if why is not None:
-            raise InvalidResource(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
         if name not in node.metadata.topics:
             raise InvalidResource(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif kind == BROKER:
         if name:
-            check_broker_name(node, name)
+            check_broker_name(node, name, is_change=True)
+    elif kind in KIND_NAMES:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST,
+            f"AlterConfigs is only supported for topics and brokers, but resource type is {KIND_NAMES[kind]}",
+        )
     else:
         raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
 
@@ -113,11 +115,8 @@ def edited(
 ) -> dict[str, str]:
     """The overrides after IncrementalAlterConfigs' operations on them."""
     counts = Counter(name for name, _, _ in rows)
-    twice = [name for name, count in counts.items() if count > 1]
-    if twice:
-        raise InvalidResource(
-            ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys : {','.join(twice)}"
-        )
+    if any(count > 1 for count in counts.values()):
+        raise InvalidResource(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     _with_values([(name, value) for name, operation, value in rows if operation != DELETE])
     after = dict(before)
     for name, operation, value in rows:
@@ -128,7 +127,7 @@ def edited(
         elif operation in (APPEND, SUBTRACT):
             after[name] = _list_edited(kind, name, operation, before.get(name), value or "")
         else:
-            raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unknown operation type {operation}")
+            raise InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     return after
 
 
@@ -137,7 +136,7 @@ def _list_edited(kind: int, name: str, operation: int, before: str | None, value
     if setting is None or setting.type is not ConfigType.LIST:
         verb = "append" if operation == APPEND else "subtract"
         raise InvalidResource(
-            ErrorCode.INVALID_REQUEST, f"Config value {verb} is not allowed for config key: {name}"
+            ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {name}"
         )
     standing = before if before is not None else text_of(setting.default) or ""
     members = [member for member in standing.split(",") if member]

@@ -1,8 +1,10 @@
 """Settings as DescribeConfigs shows them: value, where it comes from, and what stands behind it."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from ottla.config.broker_file import effective_values
@@ -49,6 +51,7 @@ class Entry:
     is_read_only: bool
 
 
+_LEVELS = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 _FAMILIES = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     ("log.roll.ms", "log.roll.hours"),
@@ -63,7 +66,7 @@ def broker_entries(node: "Node", names: Iterable[str] | None) -> list[Entry]:
     """This broker's settings, as they hold now."""
     own, default = node.configs.broker_overrides()
     values = effective_values(node.config.originals, default, own)
-    values["broker.id"] = node.broker_id
+    values["broker.id"] = values["node.id"] = node.broker_id
     settings = broker_settings()
     shown = dict(settings)
     for name, setting in dynamic_only_settings().items():
@@ -94,6 +97,11 @@ def default_broker_entries(node: "Node", names: Iterable[str] | None) -> list[En
     return entries
 
 
+def _with_node_id(originals: Mapping[str, str]) -> Mapping[str, str]:
+    """``node.id`` is another name of ``broker.id``: who sets one sets both."""
+    return {**originals, "node.id": originals["broker.id"]} if "broker.id" in originals else originals
+
+
 def _broker_entry(node: "Node", setting: Setting, value: Value) -> Entry:
     synonyms = _synonyms(node, setting.name)
     return Entry(
@@ -109,7 +117,7 @@ def _broker_entry(node: "Node", setting: Setting, value: Value) -> Entry:
 
 
 def _synonyms(node: "Node", name: str) -> tuple[Synonym, ...]:
-    """Every place that sets it, the one that counts first; a coarser unit never hides a finer one."""
+    """Every place that sets it, the one that counts first, beginning with the name itself as Kafka does."""
     own, default = node.configs.broker_overrides()
     family = _FAMILY_OF.get(name, (name,))
     settings = broker_settings() | dynamic_only_settings()
@@ -117,7 +125,7 @@ def _synonyms(node: "Node", name: str) -> tuple[Synonym, ...]:
     layers: tuple[tuple[Mapping[str, str], ConfigSource], ...] = (
         (own, ConfigSource.DYNAMIC_BROKER),
         (default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
-        (node.config.originals, ConfigSource.STATIC_BROKER),
+        (_with_node_id(node.config.originals), ConfigSource.STATIC_BROKER),
     )
     for layer, source in layers:
         for each in family:
@@ -127,9 +135,27 @@ def _synonyms(node: "Node", name: str) -> tuple[Synonym, ...]:
         standard = settings[each].default
         if standard is not None:
             found.append(Synonym(each, text_of(standard), ConfigSource.DEFAULT))
-    while found and found[0].name != name and len(family) == 1:
-        found.pop(0)
-    return tuple(found)
+    return tuple(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def logger_entries(names: Iterable[str] | None) -> list[Entry]:
+    """How loud each part of this process logs."""
+    loggers = {name: logging.getLogger(name) for name in logging.root.manager.loggerDict}
+    loggers["root"] = logging.root
+    return [
+        Entry(
+            name=name,
+            value=_LEVELS.get(logger.getEffectiveLevel(), logging.getLevelName(logger.getEffectiveLevel())),
+            source=ConfigSource.DYNAMIC_BROKER_LOGGER,
+            synonyms=(),
+            type=ConfigType.STRING,
+            doc="",
+            is_sensitive=False,
+            is_read_only=True,
+        )
+        for name, logger in sorted(loggers.items())
+        if name.split(".")[0] in ("ottla", "root") and (names is None or name in names)
+    ]
 
 
 def topic_entries(node: "Node", topic: str, names: Iterable[str] | None) -> list[Entry]:

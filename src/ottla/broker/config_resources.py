@@ -13,7 +13,19 @@ if TYPE_CHECKING:
 
 TOPIC = 2
 BROKER = 4
-NAMES = {TOPIC: "TOPIC", BROKER: "BROKER"}
+BROKER_LOGGER = 8
+CLIENT_METRICS = 16
+KIND_NAMES = {
+    TOPIC: "TOPIC",
+    BROKER: "BROKER",
+    BROKER_LOGGER: "BROKER_LOGGER",
+    CLIENT_METRICS: "CLIENT_METRICS",
+}
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was"
+    " sent to an incompatible broker. See the broker logs for more details."
+)
+"""What Kafka says with INVALID_REQUEST when it has nothing better to say."""
 
 NOT_WHILE_RUNNING = frozenset({"listeners", "advertised.listeners", "listener.security.protocol.map"})
 """Kafka can change these while it runs; Ottla cannot."""
@@ -22,25 +34,22 @@ NOT_WHILE_RUNNING = frozenset({"listeners", "advertised.listeners", "listener.se
 class InvalidResource(Exception):
     """The resource, or what is wanted of it, is refused; code and words go into the answer."""
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    def __init__(self, code: ErrorCode, message: str | None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
 
 
-def check_broker_name(node: "Node", name: str) -> None:
+def check_broker_name(node: "Node", name: str, *, is_change: bool = False) -> None:
     """A broker speaks for itself alone."""
     try:
         broker_id = int(name)
     except ValueError:
-        raise InvalidResource(
-            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
-        ) from None
+        kind = "Node" if is_change else "Broker"
+        raise _invalid(f"{kind} id must be an integer, but it is: {name}") from None
     if broker_id != node.broker_id:
-        raise InvalidResource(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {node.broker_id} or empty string, but received {name}",
-        )
+        expected = f"{node.broker_id}" if is_change else f"{node.broker_id} or empty string"
+        raise _invalid(f"Unexpected broker id, expected {expected}, but received {name}")
 
 
 def setting_of(resource_type: int, name: str) -> Setting | None:
@@ -56,7 +65,9 @@ def check_topic_changes(name: str, overrides: Mapping[str, str]) -> None:
         try:
             parse_topic_override(key, text)
         except BadValue as bad:
-            raise InvalidResource(ErrorCode.INVALID_CONFIG, str(bad)) from None
+            where = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{name}'): "
+            is_known = key in topic_settings()
+            raise InvalidResource(ErrorCode.INVALID_CONFIG, (where if is_known else "") + str(bad)) from None
 
 
 def check_broker_changes(overrides: Mapping[str, str], *, is_default: bool) -> None:

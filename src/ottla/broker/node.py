@@ -10,6 +10,7 @@ from ottla.broker import apis
 from ottla.broker.apis import api_versions
 from ottla.broker.clock import Clock
 from ottla.broker.connections import Connections
+from ottla.broker.controller_host import ControllerHost
 from ottla.broker.coordinator_host import CoordinatorHost
 from ottla.broker.dynamic_config import DynamicConfigs
 from ottla.broker.features import Features
@@ -35,11 +36,6 @@ from ottla.wire.codec import decode
 from ottla.wire.headers import decode_request_header
 from ottla.wire.keys import ApiKey
 from ottla.zookeeper.ops import SessionConnected, SessionExpired, SessionSuspended
-
-try:
-    from ottla.broker.controller_host import ControllerHost
-except ModuleNotFoundError:
-    from ottla.broker.no_controller import NoController as ControllerHost
 
 log = logging.getLogger(__name__)
 

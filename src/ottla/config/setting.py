@@ -85,7 +85,7 @@ def _parse(kind: ConfigType, text: str) -> Value:
     match kind:
         case ConfigType.BOOLEAN:
             if text.lower() not in ("true", "false"):
-                raise BadValue("must be true or false")
+                raise BadValue("Expected value to be either true or false")
             return text.lower() == "true"
         case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
             return _parse_integer(kind, text)
@@ -93,7 +93,7 @@ def _parse(kind: ConfigType, text: str) -> Value:
             try:
                 return float(text)
             except ValueError:
-                raise BadValue("must be a number") from None
+                raise BadValue("Not a number of type DOUBLE") from None
         case ConfigType.LIST:
             return tuple(part.strip() for part in text.split(",")) if text else ()
         case _:
@@ -106,10 +106,10 @@ def _parse_integer(kind: ConfigType, text: str) -> int:
     except ValueError:
         value = None
     if value is None:
-        raise BadValue("must be a whole number")
+        raise BadValue(f"Not a number of type {kind.name}")
     low, high = _INTEGER_LIMITS[kind]
     if not low <= value <= high:
-        raise BadValue(f"must be between {low} and {high}")
+        raise BadValue(f"Not a number of type {kind.name}")
     return value
 
 
@@ -137,7 +137,7 @@ def at_least(low: float) -> Check:
     """Not under this."""
 
     def check(value: Any) -> str | None:
-        return None if value is None or value >= low else f"must be at least {low}"
+        return None if value is None or value >= low else f"Value must be at least {low}"
 
     return check
 
@@ -146,7 +146,9 @@ def between(low: float, high: float) -> Check:
     """Within both, ends included."""
 
     def check(value: Any) -> str | None:
-        return None if low <= value <= high else f"must be between {low} and {high}"
+        if value < low:
+            return f"Value must be at least {low}"
+        return None if value <= high else f"Value must be no more than {high}"
 
     return check
 
@@ -157,6 +159,6 @@ def one_of(*allowed: str) -> Check:
     def check(value: Any) -> str | None:
         members = value if isinstance(value, tuple) else (value,)
         bad = [member for member in members if member not in allowed]
-        return f"must be one of {', '.join(allowed)}" if bad else None
+        return f"String must be one of: {', '.join(allowed)}" if bad else None
 
     return check

@@ -163,11 +163,11 @@ def test_the_finest_unit_of_retention_counts(settings: dict[str, str], retention
         ({"control.plane.listener.name": "PLAINTEXT"}, "control.plane.listener.name"),
         ({"listeners": "PLAINTEXT://a"}, "NAME://host:port"),
         ({"listeners": ""}, "listener"),
-        ({"auto.create.topics.enable": "yes"}, "true or false"),
-        ({"num.partitions": "1_0"}, "whole number"),
-        ({"log.segment.bytes": "99999999999"}, "between"),
-        ({"log.cleaner.min.cleanable.ratio": "2"}, "between"),
-        ({"compression.type": "brotli"}, "one of"),
+        ({"auto.create.topics.enable": "yes"}, "either true or false"),
+        ({"num.partitions": "1_0"}, "Not a number of type INT"),
+        ({"log.segment.bytes": "99999999999"}, "Not a number of type INT"),
+        ({"log.cleaner.min.cleanable.ratio": "2"}, "no more than 1"),
+        ({"compression.type": "brotli"}, "must be one of"),
     ],
 )
 def test_settings_that_contradict_are_refused_with_words(settings: dict[str, str], words: str) -> None:

@@ -45,10 +45,8 @@ def _refusal(endpoint_type: int) -> DescribeClusterResponse:
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of"
             " type CONTROLLER",
-            endpoint_type=endpoint_type,
         )
     return DescribeClusterResponse(
         error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
         error_message=f"Unsupported endpoint type {endpoint_type}",
-        endpoint_type=endpoint_type,
     )

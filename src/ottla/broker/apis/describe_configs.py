@@ -4,13 +4,21 @@ from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
 from ottla.broker.config_entries import (
-    ConfigSource,
     Entry,
     broker_entries,
     default_broker_entries,
+    logger_entries,
     topic_entries,
 )
-from ottla.broker.config_resources import BROKER, TOPIC, InvalidResource, check_broker_name
+from ottla.broker.config_resources import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    MALFORMED,
+    TOPIC,
+    InvalidResource,
+    check_broker_name,
+)
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.describe_configs import (
@@ -31,7 +39,7 @@ def handle(node: "Node", request: Request, body: DescribeConfigsRequest) -> Desc
     results = []
     for resource in body.resources:
         result = DescribeConfigsResult(
-            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+            error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         try:
             entries = _entries(node, resource)
@@ -46,7 +54,7 @@ def handle(node: "Node", request: Request, body: DescribeConfigsRequest) -> Desc
 
 
 def _entries(node: "Node", resource: DescribeConfigsResource) -> list[Entry]:
-    names = resource.configuration_keys
+    names = resource.configuration_keys or None
     if resource.resource_type == TOPIC:
         why = topic_names.why_illegal(resource.resource_name)
         if why is not None:
@@ -59,7 +67,14 @@ def _entries(node: "Node", resource: DescribeConfigsResource) -> list[Entry]:
             return default_broker_entries(node, names)
         check_broker_name(node, resource.resource_name)
         return broker_entries(node, names)
-    raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+    if resource.resource_type == BROKER_LOGGER:
+        check_broker_name(node, resource.resource_name)
+        return logger_entries(names)
+    if resource.resource_type == CLIENT_METRICS:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters"
+        )
+    raise InvalidResource(ErrorCode.INVALID_REQUEST, MALFORMED)
 
 
 def _row(entry: Entry, with_synonyms: bool, with_documentation: bool) -> DescribeConfigsResourceResult:
@@ -67,7 +82,6 @@ def _row(entry: Entry, with_synonyms: bool, with_documentation: bool) -> Describ
         name=entry.name,
         value=entry.value,
         read_only=entry.is_read_only,
-        is_default=entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         synonyms=[

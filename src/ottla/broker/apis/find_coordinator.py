@@ -4,6 +4,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
+from ottla.broker.config_resources import MALFORMED
 from ottla.broker.request import Request
 from ottla.model.cluster import Endpoint
 from ottla.model.errors import ErrorCode
@@ -24,6 +25,9 @@ def handle(node: "Node", request: Request, body: FindCoordinatorRequest) -> Find
     keys = body.coordinator_keys if request.api_version >= 4 else (body.key,)
     found = [_find(node, request, body.key_type, key) for key in keys]
     if request.api_version >= 4:
+        for row in found:
+            if row.error_code == ErrorCode.NONE:
+                row.error_message = ""
         return FindCoordinatorResponse(coordinators=found)
     return FindCoordinatorResponse(
         error_code=found[0].error_code,
@@ -39,7 +43,7 @@ def _find(node: "Node", request: Request, key_type: int, key: str) -> Coordinato
         return _find_group(node, request, key)
     if key_type == TRANSACTION:
         return _find_transaction(node, request, key)
-    return _nobody(key, ErrorCode.INVALID_REQUEST)
+    return _nobody(key, ErrorCode.INVALID_REQUEST, MALFORMED)
 
 
 def _find_transaction(node: "Node", request: Request, transactional_id: str) -> Coordinator:
@@ -84,8 +88,8 @@ def _somebody(key: str, broker: BrokerId, endpoint: Endpoint) -> Coordinator:
     )
 
 
-def _nobody(key: str, error: ErrorCode) -> Coordinator:
-    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=None)
+def _nobody(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
 
 
 def partition_for(key: str, partitions: int) -> int:

@@ -49,14 +49,18 @@ def handle(node: "Node", request: Request, body: MetadataRequest) -> MetadataRes
 
 
 def _refusal(version: int, body: MetadataRequest) -> MetadataResponse | None:
-    """Topic ids came with version 10 in the schema, but are served from 12 on."""
+    """Topic ids came with version 10 in the schema, but are served from 12 on; one of both must be there."""
     topics = body.topics or []
-    if version >= 12 or not any(topic.name is None or topic.topic_id != ZERO_TOPIC_ID for topic in topics):
+    has_ids = any(topic.topic_id != ZERO_TOPIC_ID for topic in topics)
+    lacks_names = any(topic.name is None for topic in topics)
+    if version < 12 and (has_ids or lacks_names):
+        error = ErrorCode.INVALID_REQUEST
+    elif lacks_names and not has_ids:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+    else:
         return None
     rows = [
-        MetadataResponseTopic(
-            error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
-        )
+        MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
         for topic in topics
     ]
     return MetadataResponse(topics=rows)
