@@ -1,0 +1,67 @@
+"""AllocateProducerIds 0: the controller gives a broker a block of producer ids that nobody had before."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.request import Request
+from ottla.broker.zk_desk import Steps, persistently
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId
+from ottla.wire.apis.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import MalformedZnode
+from ottla.zookeeper.codec_config import ProducerIdBlock, decode_producer_id_block, encode_producer_id_block
+from ottla.zookeeper.ops import Create, Data, DataSet, Failed, GetData, Lost, SetData, ZkCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+BLOCK_SIZE = 1_000
+
+
+def handle(
+    node: "Node", request: Request, body: AllocateProducerIdsRequest
+) -> AllocateProducerIdsResponse | None:
+    """The broker must be registered, and speak of its present life."""
+    if not node.controller.is_active:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    epoch = node.controller.broker_epoch(BrokerId(body.broker_id))
+    if epoch is None:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+    if epoch != body.broker_epoch:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+
+    def then(block: ProducerIdBlock | None) -> None:
+        if block is None:
+            request.reply(AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+        else:
+            request.reply(
+                AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=BLOCK_SIZE)
+            )
+
+    node.zk.run(allocate(BrokerId(body.broker_id)), then)
+    return None
+
+
+def allocate(broker: BrokerId) -> Steps[ProducerIdBlock | None]:
+    """The next block, written onto the version that was read; None when that cannot be done."""
+    while True:
+        found = yield from persistently(GetData(paths.LATEST_PRODUCER_ID_BLOCK))
+        if isinstance(found, Failed) and found.code is ZkCode.NO_NODE:
+            yield from persistently(Create(paths.LATEST_PRODUCER_ID_BLOCK))
+            continue
+        if not isinstance(found, Data):
+            return None
+        try:
+            latest = decode_producer_id_block(found.data)
+        except MalformedZnode:
+            return None
+        first = 0 if latest is None else latest.last + 1
+        block = ProducerIdBlock(broker, first, first + BLOCK_SIZE - 1)
+        result = yield SetData(
+            paths.LATEST_PRODUCER_ID_BLOCK, encode_producer_id_block(block), found.stat.version
+        )
+        if isinstance(result, DataSet):
+            return block
+        # A write that was lost may have been applied; that block is nobody's then, and the next is taken.
+        if not isinstance(result, Lost) and result.code is not ZkCode.BAD_VERSION:
+            return None

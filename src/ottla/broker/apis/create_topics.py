@@ -1,0 +1,179 @@
+"""CreateTopics 0-7: the active controller writes the topics' znodes and waits until they have leaders."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ottla.broker.config_entries import ConfigSource, topic_entries
+from ottla.broker.request import Request
+from ottla.broker.topic_requests import TopicPlan, TopicRefused, plan_topic
+from ottla.broker.zk_desk import Steps, persistently
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_LEADER, ZERO_TOPIC_ID, TopicId, is_usable_topic_id
+from ottla.model.partition_state import ReplicaAssignment
+from ottla.wire.apis.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import TopicNode, encode_topic
+from ottla.zookeeper.codec_config import ConfigNode, encode_config
+from ottla.zookeeper.ops import (
+    ANY_VERSION,
+    Create,
+    Created,
+    Data,
+    Exists,
+    Failed,
+    GetData,
+    Lost,
+    SetData,
+    ZkCode,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+Outcome = TopicPlan | TopicRefused
+
+
+def handle(node: "Node", request: Request, body: CreateTopicsRequest) -> CreateTopicsResponse | None:
+    """Refused by a broker that is not the controller; otherwise answered when the leaders are known."""
+    if not node.controller.is_active:
+        rows = [_row(topic.name, ErrorCode.NOT_CONTROLLER, "") for topic in body.topics]
+        return CreateTopicsResponse(topics=rows)
+    outcomes = _judge(node, body.topics)
+    if body.validate_only:
+        return _response(node, outcomes, frozenset())
+    node.zk.run(_write_all(node, outcomes), lambda written: _wait(node, request, written, body.timeout_ms))
+    return None
+
+
+def _judge(node: "Node", topics: list[CreatableTopic]) -> dict[str, Outcome]:
+    outcomes: dict[str, Outcome] = {}
+    for topic in topics:
+        if topic.name in outcomes:
+            outcomes[topic.name] = TopicRefused(
+                ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic."
+            )
+        else:
+            outcomes[topic.name] = plan_topic(node, topic)
+    return outcomes
+
+
+def _write_all(node: "Node", outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
+    written: dict[str, Outcome] = {}
+    for name, plan in outcomes.items():
+        written[name] = (yield from write_topic(node, plan)) if isinstance(plan, TopicPlan) else plan
+    return written
+
+
+def write_topic(node: "Node", plan: TopicPlan) -> Steps[Outcome]:
+    """The settings first, so that the controller finds them when it finds the topic."""
+    name = plan.name
+    if not isinstance((yield from persistently(Exists(paths.topic(name)))), Failed):
+        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    config_path = paths.config_entity("topics", name)
+    settings = encode_config(ConfigNode(plan.overrides))
+    configured = yield from persistently(SetData(config_path, settings, ANY_VERSION))
+    if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
+        yield from persistently(Create(config_path, settings))
+    plan.topic_id = _draw_topic_id(node)
+    assignments = {index: ReplicaAssignment(replicas) for index, replicas in plan.placement.items()}
+    encoded = encode_topic(TopicNode(plan.topic_id, assignments))
+    while True:
+        result = yield Create(paths.topic(name), encoded)
+        if isinstance(result, Created):
+            return plan
+        found = yield from persistently(GetData(paths.topic(name)))
+        if isinstance(found, Data) and found.data == encoded:
+            return plan  # the answer to our own attempt was lost
+        if not isinstance(result, Lost):
+            return _refused(name, result)
+
+
+def _refused(name: str, result: Failed) -> TopicRefused:
+    if result.code is ZkCode.NODE_EXISTS:
+        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused to create it: {result.code.name}")
+
+
+def _draw_topic_id(node: "Node") -> TopicId:
+    while True:
+        drawn = TopicId(node.random.randbytes(16))
+        if is_usable_topic_id(drawn):
+            return drawn
+
+
+def _wait(node: "Node", request: Request, outcomes: dict[str, Outcome], timeout_ms: int) -> None:
+    plans = [outcome for outcome in outcomes.values() if isinstance(outcome, TopicPlan)]
+
+    def all_led() -> bool:
+        return all(_is_led(node, plan) for plan in plans)
+
+    def then(in_time: bool) -> None:
+        late = frozenset() if in_time else frozenset(p.name for p in plans if not _is_led(node, p))
+        if timeout_ms <= 0:
+            late = frozenset(plan.name for plan in plans)
+        request.reply(_response(node, outcomes, late))
+
+    if timeout_ms <= 0:
+        then(False)
+    else:
+        node.controller.waits.wait(all_led, timeout_ms, then)
+
+
+def _is_led(node: "Node", plan: TopicPlan) -> bool:
+    topic = node.metadata.topics.get(plan.name)
+    if topic is None or len(topic.partitions) < len(plan.placement):
+        return False
+    return all(info.leader != NO_LEADER for info in topic.partitions.values())
+
+
+def _response(node: "Node", outcomes: dict[str, Outcome], late: frozenset[str]) -> CreateTopicsResponse:
+    rows = []
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, TopicRefused):
+            rows.append(_row(name, outcome.error, outcome.why))
+        elif name in late:
+            row = _row(name, ErrorCode.REQUEST_TIMED_OUT, None)
+            row.topic_id = outcome.topic_id or ZERO_TOPIC_ID
+            rows.append(row)
+        else:
+            rows.append(_created(node, outcome))
+    return CreateTopicsResponse(topics=rows)
+
+
+def _row(name: str, error: ErrorCode, why: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error, error_message=why)
+
+
+def _created(node: "Node", plan: TopicPlan) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=plan.name,
+        topic_id=plan.topic_id or ZERO_TOPIC_ID,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=len(plan.placement),
+        replication_factor=plan.replication_factor,
+        configs=_configs(node, plan),
+    )
+
+
+def _configs(node: "Node", plan: TopicPlan) -> list[CreatableTopicConfigs]:
+    """The topic's settings as they will hold; its overrides are perhaps not known to this broker yet."""
+    rows = []
+    for entry in topic_entries(node, plan.name, None):
+        own = plan.overrides.get(entry.name)
+        rows.append(
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value if own is None else own,
+                read_only=entry.is_read_only,
+                config_source=entry.source if own is None else ConfigSource.TOPIC,
+                is_sensitive=entry.is_sensitive,
+            )
+        )
+    return rows

@@ -1,0 +1,145 @@
+"""What CreateTopics asks for, judged by Kafka's rules before anything is written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ottla.broker import topic_names
+from ottla.config.topic_config import check_topic_overrides
+from ottla.controller.placement import Placement, PlacementRefused, place_replicas
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId, TopicId
+from ottla.wire.apis.create_topics import CreatableTopic
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRefused:
+    """Why a topic is not created."""
+
+    error: ErrorCode
+    why: str
+
+
+@dataclass(slots=True)
+class TopicPlan:
+    """A topic that may be created."""
+
+    name: str
+    placement: Placement
+    overrides: dict[str, str] = field(default_factory=dict)
+    topic_id: TopicId | None = None
+
+    @property
+    def replication_factor(self) -> int:
+        return len(next(iter(self.placement.values())))
+
+
+def plan_topic(node: "Node", topic: CreatableTopic) -> TopicPlan | TopicRefused:
+    """Judge one entry of a CreateTopics request, in the order of Kafka's checks."""
+    name = topic.name
+    if name in node.metadata.topics:
+        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    overrides, problem = _overrides(topic)
+    if problem is not None:
+        return problem
+    if (topic.num_partitions != -1 or topic.replication_factor != -1) and topic.assignments:
+        return TopicRefused(
+            ErrorCode.INVALID_REQUEST,
+            "Both numPartitions or replicationFactor and replicasAssignments were set."
+            " Both cannot be used at the same time.",
+        )
+    placement = _placed_by_hand(topic) if topic.assignments else _place(node, topic)
+    if isinstance(placement, TopicRefused):
+        return placement
+    problem = _why_no_name(node, name)
+    if problem is not None:
+        return problem
+    problems = check_topic_overrides(overrides)
+    if problems:
+        return TopicRefused(ErrorCode.INVALID_CONFIG, problems[0])
+    return TopicPlan(name, placement, overrides)
+
+
+def _why_no_name(node: "Node", name: str) -> TopicRefused | None:
+    illegal = topic_names.why_illegal(name)
+    if illegal is not None:
+        return TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {illegal}")
+    colliding = sorted(other for other in node.metadata.topics if topic_names.collide(name, other))
+    if not colliding:
+        return None
+    return TopicRefused(
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
+    )
+
+
+def _overrides(topic: CreatableTopic) -> tuple[dict[str, str], TopicRefused | None]:
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        return {}, TopicRefused(
+            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
+        )
+    return {config.name: config.value for config in topic.configs if config.value is not None}, None
+
+
+def _placed_by_hand(topic: CreatableTopic) -> Placement | TopicRefused:
+    placed = {
+        row.partition_index: tuple(BrokerId(broker) for broker in row.broker_ids) for row in topic.assignments
+    }
+    why = why_unsound(placed, first_partition=0)
+    if why is None and len(placed) < len(topic.assignments):
+        why = "Duplicate partition numbers in the replica assignment."
+    if why is not None:
+        return TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+    return dict(sorted(placed.items()))
+
+
+def why_unsound(placed: Mapping[int, tuple[BrokerId, ...]], first_partition: int) -> str | None:
+    """What is wrong with an assignment by hand; unknown brokers are not: they may yet come."""
+    factors = {len(replicas) for replicas in placed.values()}
+    if len(factors) > 1:
+        return "All partitions should have the same number of replicas."
+    for replicas in placed.values():
+        if not replicas:
+            return "Empty replica list in the replica assignment."
+        if len(set(replicas)) < len(replicas):
+            return f"Duplicate replica assignment found: {list(replicas)}"
+        if min(replicas) < 0:
+            return f"Invalid broker id in the replica assignment: {list(replicas)}"
+    if sorted(placed) != list(range(first_partition, first_partition + len(placed))):
+        return "Partitions should be a consecutive 0-based integer sequence"
+    return None
+
+
+def _place(node: "Node", topic: CreatableTopic) -> Placement | TopicRefused:
+    defaults = node.config.topics
+    partitions = topic.num_partitions if topic.num_partitions != -1 else defaults.num_partitions
+    factor = (
+        topic.replication_factor if topic.replication_factor != -1 else defaults.default_replication_factor
+    )
+    racks = {broker: live.rack for broker, live in node.metadata.brokers.items()}
+    count = max(1, len(racks))
+    placed = place_replicas(
+        racks,
+        partitions,
+        factor,
+        start=node.random.randrange(count),
+        shift=node.random.randrange(count),
+    )
+    return refused_placement(partitions, factor, len(racks), placed)
+
+
+def refused_placement(
+    partitions: int, factor: int, brokers: int, placed: Placement | PlacementRefused
+) -> Placement | TopicRefused:
+    """A placement, or the error that belongs to its refusal."""
+    if not isinstance(placed, PlacementRefused):
+        return placed
+    if partitions <= 0:
+        return TopicRefused(ErrorCode.INVALID_PARTITIONS, placed.why)
+    if factor <= 0 or factor > brokers:
+        return TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, placed.why)
+    return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, placed.why)
