@@ -1,4 +1,4 @@
-"""A node on the bench under a scripted controller, beside scripted brokers: roles, records, fetches by hand."""
+"""A node on the bench under a scripted controller: roles, records and fetches by hand."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from ottla.records.batch import BatchHeader, batches
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.record import Record
+from ottla.wire.apis import message_classes
 from ottla.wire.apis.fetch import (
     FetchPartition,
     FetchRequest,
@@ -37,12 +38,20 @@ from ottla.wire.apis.update_metadata import (
     UpdateMetadataTopicState,
 )
 from ottla.wire.headers import decode_response, frame_response
+from ottla.wire.keys import ApiKey
 from support.node_bench import Bench
 
 ME, SECOND, THIRD = 1, 2, 3
 TOPIC = "orders"
 TOPIC_ID = bytes(range(16))
 CONTROLLER_EPOCH = 7
+
+
+class NoCandidate:
+    """In place of the node's own candidate for controller: every hook, and nothing behind it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: None
 
 
 def a_batch(*values: str, **settings: Any) -> bytearray:
@@ -54,11 +63,14 @@ def a_batch(*values: str, **settings: Any) -> bytearray:
 class LedBroker(Bench):
     """Broker 1 of three; the test speaks for the controller (broker 2) and for the other brokers."""
 
-    def __init__(self, config: BrokerConfig | None = None, brokers: tuple[int, ...] = (ME, SECOND, THIRD)) -> None:
+    def __init__(
+        self, config: BrokerConfig | None = None, brokers: tuple[int, ...] = (ME, SECOND, THIRD)
+    ) -> None:
         super().__init__(config)
         self.brokers = brokers
         self.epoch = 0
         self.racks: dict[int, str] = {}
+        self.node.controller = NoCandidate()
         self.start()
         self.tell_metadata()
 
@@ -79,7 +91,9 @@ class LedBroker(Bench):
         request = UpdateMetadataRequest(
             controller_id=SECOND,
             controller_epoch=CONTROLLER_EPOCH,
-            topic_states=[UpdateMetadataTopicState(topic_name=TOPIC, topic_id=TOPIC_ID, partition_states=states)]
+            topic_states=[
+                UpdateMetadataTopicState(topic_name=TOPIC, topic_id=TOPIC_ID, partition_states=states)
+            ]
             if states
             else [],
             live_brokers=[
@@ -155,6 +169,14 @@ class LedBroker(Bench):
         return self.partition.log
 
     # ---- clients
+
+    def ask(self, message: Any, version: int, listener: str = "PLAINTEXT") -> Any:
+        """Send a request on a connection of its own; others may be answered in the same turn."""
+        connection = self.connect(listener)
+        self.send(connection, message, version)
+        answers = self.take_answers(connection, message_classes(ApiKey(message.spec.api_key))[1], version)
+        assert len(answers) == 1, f"{len(answers)} answers to the request"
+        return answers[0]
 
     def take_answers(self, connection: int, response: Any, version: int) -> list[Any]:
         """All answers that a connection got so far, decoded."""

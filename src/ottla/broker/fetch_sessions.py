@@ -85,6 +85,11 @@ class FetchReader:
         """Does an answer name only what is new?"""
         return False
 
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing on the list?"""
+        return not self.dirty
+
     def finished(self) -> None:
         """A request was answered; without a session nothing is remembered of it."""
         for entry in self.dirty:
@@ -115,6 +120,10 @@ class FetchSession(FetchReader):
     @property
     def is_incremental(self) -> bool:
         return not self.was_full
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.entries
 
     @property
     def is_privileged(self) -> bool:

@@ -118,7 +118,7 @@ class ParkedFetch:
         reads = self._read(is_first=True)
         if is_follower:
             node.waiting.settle_producers()
-        if max_wait_ms <= 0 or not reader.dirty or self._must_answer or self._bytes >= self.min_bytes:
+        if max_wait_ms <= 0 or reader.is_empty or self._must_answer or self._bytes >= self.min_bytes:
             return self._answer(reads)
         self._park(reads, max_wait_ms)
         return None

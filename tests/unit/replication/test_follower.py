@@ -222,3 +222,15 @@ def test_an_offset_found_in_an_earlier_epoch_is_ignored() -> None:
     late = LeaderOffsetFound(LeaderEpoch(4), earliest=False, error=ErrorCode.NONE, offset=Offset(0))
 
     assert list(follower.found_leader_offset(late)) == []
+
+
+def test_it_is_behind_until_it_holds_all_that_the_leader_has_committed() -> None:
+    log = ToyLog((3, 0), end_offset=10)
+    follower = a_follower(log)
+    assert follower.is_behind
+
+    follower.appended(an_answer(at=10, high_watermark=12))
+    assert follower.is_behind
+
+    log.end_offset = 12
+    assert not follower.is_behind
