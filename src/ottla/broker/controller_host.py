@@ -61,9 +61,10 @@ class ControllerHost:
         self._term: Term | None = None
         self._campaign = 0
         """Counts sessions and resignations: steps of an earlier one are void."""
-        self._tried: Fence | None = None
-        """What the last attempt of this session would win: our own watch may speak before its answer."""
-        self._is_standing = False
+        self._may_stand = False
+        self._is_resting = False
+        self._is_looking = False
+        self._must_look_again = False
         node.zk.watch(paths.CONTROLLER, self._on_controller_node)
 
     # ---- what others ask
