@@ -1,8 +1,11 @@
 """Cuts a stream of bytes into frames: one reused buffer per connection, frames lent for one call.
 
 The edge asks for room (``get_buffer``), reports what came (``received``), then takes frames until there is
-none. While a frame larger than the buffer is on its way, no more is asked for than the rest of it, so that
-nothing is ever moved behind it. A frame is a view into the buffer: it is valid until the next ``get_buffer``.
+none. A frame is a view into the buffer, valid until the next ``get_buffer``.
+
+While a big frame is on its way no more is asked for than the rest of it, and at any other time no more than
+a small buffer holds: so hardly anything is ever moved. The buffer grows with the bytes that really came, not
+with what a size promises, and is given back when the connection is idle.
 """
 
 import struct
@@ -12,12 +15,12 @@ from ottla.model.errors import MalformedRequest
 
 _SIZE: Final = struct.Struct(">i")
 
-START_BYTES: Final = 16 * 1024
+START_BYTES: Final = 32 * 1024
+GROWTH_BYTES: Final = 1024 * 1024
+"""A frame up to this size gets its room at once; a bigger one in steps, as it arrives."""
+
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's default of ``socket.request.max.bytes``."""
-
-_GROWTH_BYTES_MAX: Final = 1024 * 1024
-"""The buffer follows the bytes that really came, at most this far ahead of them."""
 
 
 class ReceiveBuffer:
@@ -34,7 +37,7 @@ class ReceiveBuffer:
         self._end = 0
         """Where they end."""
         self._need = 0
-        """The size, with its prefix, of the frame that is not yet whole; 0 if it is not known."""
+        """How long, with its size, the frame at the start is that is not yet whole; 0 if not known."""
 
     def __len__(self) -> int:
         """How many bytes wait to be handled."""
@@ -50,14 +53,11 @@ class ReceiveBuffer:
         if self._start == self._end:
             self._start = self._end = 0
         need = self._need
-        if need > START_BYTES:
-            self._make_room(need)
-            return self._view[self._end : min(self._start + need, len(self._buffer))]
-        if len(self._buffer) > START_BYTES and self._end - self._start < START_BYTES:
-            self._move_to(START_BYTES)
-        elif self._end == len(self._buffer) or self._start + need > len(self._buffer):
-            self._move_to(len(self._buffer))
-        return self._view[self._end :]
+        if self._start + max(need, 4) > len(self._buffer) or self._end == len(self._buffer):
+            self._make_room(max(need, 4))
+        end = self._end
+        stop = self._start + need if need > START_BYTES else end + START_BYTES
+        return self._view[end:stop]
 
     def received(self, count: int) -> None:
         """This many bytes were written at the start of the room that was given."""
@@ -67,6 +67,7 @@ class ReceiveBuffer:
         """The next whole frame without its size, or ``None``."""
         start = self._start
         if self._end - start < 4:
+            self._need = 0
             return None
         (size,) = _SIZE.unpack_from(self._buffer, start)
         if not 0 <= size <= self._frame_bytes_max:
@@ -79,21 +80,26 @@ class ReceiveBuffer:
         self._start = stop
         return self._view[start + 4 : stop]
 
-    def _make_room(self, need: int) -> None:
-        """Room for a big frame; it grows with the bytes that came, not with what the size promised."""
-        have = self._end - self._start
-        wanted = min(need, max(2 * have, _GROWTH_BYTES_MAX))
-        if wanted > len(self._buffer) - self._start and (self._start or wanted > len(self._buffer)):
-            self._move_to(max(wanted, len(self._buffer)) if wanted > len(self._buffer) else len(self._buffer))
+    def give_back(self) -> None:
+        """The connection is idle: keep no more memory than a new one would."""
+        if self._start == self._end and len(self._buffer) > START_BYTES:
+            self._replace(START_BYTES)
 
-    def _move_to(self, capacity: int) -> None:
-        """Put the waiting bytes at the start of a buffer of this size."""
+    def _make_room(self, need: int) -> None:
+        """Room for more of a frame of that size (or of the whole frames that nobody has taken yet)."""
         have = self._end - self._start
-        if capacity == len(self._buffer) and self._start >= have:
+        wanted = min(max(need, have + START_BYTES), max(2 * have, GROWTH_BYTES))
+        if wanted > len(self._buffer):
+            self._replace(wanted)
+        elif self._start:
+            # One slice of a buffer onto another is moved as a whole, also where they overlap.
             self._view[:have] = self._view[self._start : self._end]
-        else:
-            buffer = bytearray(capacity)
-            view = memoryview(buffer)
-            view[:have] = self._view[self._start : self._end]
-            self._buffer, self._view = buffer, view
+            self._start, self._end = 0, have
+
+    def _replace(self, capacity: int) -> None:
+        have = self._end - self._start
+        buffer = bytearray(capacity)
+        view = memoryview(buffer)
+        view[:have] = self._view[self._start : self._end]
+        self._buffer, self._view = buffer, view
         self._start, self._end = 0, have
