@@ -4,10 +4,11 @@ import asyncio
 import logging
 import random
 import ssl
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
+from ottla.server.zk_connection import Connection, reach, why_unreachable
 from ottla.zookeeper.batches import BATCH_REPLY_BYTES_MAX, halves, plan_reads
 from ottla.zookeeper.connect_string import Host, parse_connect_string
 from ottla.zookeeper.ops import (
@@ -99,12 +100,13 @@ class ZooKeeperClient:
         self._listener = listener
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._attempt: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_pumping = False
         self._waiters: list[asyncio.Future[Notification]] = []
         self._login_failure = ""
+        self._address_of: Counter[Host] = Counter()
 
     @classmethod
     async def connect(
@@ -292,16 +294,20 @@ class ZooKeeperClient:
         if self._is_pumping:
             return
         self._is_pumping = True
-        try:
-            while True:
-                self._flush()
-                events = self._session.events()
-                if not events:
-                    break
-                for event in events:
+        while True:
+            self._flush()
+            events = self._session.events()
+            if not events:
+                break
+            for event in events:
+                try:
                     self._perform(event)
-        finally:
-            self._is_pumping = False
+                except Exception as problem:
+                    # What a listener breaks must cost neither the connection nor the events behind it.
+                    self._loop.call_exception_handler(
+                        {"message": f"a ZooKeeper listener failed on {event}", "exception": problem}
+                    )
+        self._is_pumping = False
         self._set_timer()
 
     def _flush(self) -> None:
@@ -348,17 +354,18 @@ class ZooKeeperClient:
 
     async def _connect_to(self, host: Host) -> None:
         attempt = asyncio.current_task()
-        connection = _Connection(self)
-        server_name = host.name if self._tls is not None else None
         try:
-            await self._loop.create_connection(
-                lambda: connection, host.name, host.port, ssl=self._tls, server_hostname=server_name
-            )
-        except (OSError, ssl.SSLError) as problem:
+            connection, number = await reach(self, host, self._tls, self._address_of[host])
+        except OSError as problem:
+            self._address_of[host] += 1
             if self._attempt is attempt:
                 self._attempt = None
-                self.on_connection_lost(connection, _why(problem))
+                self.on_connection_lost(None, why_unreachable(problem))
             return
+        except asyncio.CancelledError:
+            self._address_of[host] += 1
+            raise
+        self._address_of[host] = number
         if self._attempt is not attempt:
             connection.abandon()
             return
@@ -372,7 +379,7 @@ class ZooKeeperClient:
         self._session.receive_bytes(data, self._now_ms())
         self._pump()
 
-    def on_connection_lost(self, connection: "_Connection", reason: str) -> None:
+    def on_connection_lost(self, connection: Connection | None, reason: str) -> None:
         """The connection broke, or could not be made."""
         if self._connection is connection:
             self._connection = None
@@ -397,52 +404,3 @@ class ZooKeeperClient:
         self._timer = None
         self._session.tick(self._now_ms())
         self._pump()
-
-
-def _why(problem: OSError) -> str:
-    if isinstance(problem, ConnectionRefusedError) or "Connect call failed" in str(problem):
-        return "connection refused"
-    return (problem.strerror or str(problem)).lower()
-
-
-class _Connection(asyncio.Protocol):
-    """One connection of the client; once abandoned it reports nothing more."""
-
-    def __init__(self, client: ZooKeeperClient) -> None:
-        self._client: ZooKeeperClient | None = client
-        self._transport: asyncio.Transport | None = None
-        self.may_write = True
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if self._client is None:
-            self._transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        if self._client is not None:
-            self._client.on_bytes(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
-        if self._client is not None:
-            client, self._client = self._client, None
-            client.on_connection_lost(self, "the server closed the connection" if exc is None else str(exc))
-
-    def pause_writing(self) -> None:
-        self.may_write = False
-
-    def resume_writing(self) -> None:
-        self.may_write = True
-        if self._client is not None:
-            self._client.on_may_write_again()
-
-    def write(self, data: bytes) -> None:
-        """Send this."""
-        if self._transport is not None:
-            self._transport.write(data)
-
-    def abandon(self) -> None:
-        """Close without a word to the client."""
-        self._client = None
-        if self._transport is not None:
-            self._transport.abort()

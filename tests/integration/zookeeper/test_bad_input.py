@@ -44,6 +44,10 @@ def test_a_host_that_nobody_knows() -> None:
     assert text.endswith(HINT)
 
 
+def test_a_host_whose_name_cannot_be_one() -> None:
+    assert "that is no host name" in why_not(f"{'x' * 70}.example:2181")
+
+
 def test_an_ensemble_that_cannot_be_reached_names_each_server(closed_port: int) -> None:
     text = why_not(f"127.0.0.1:{closed_port},localhost:{closed_port}")
 

@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
-from ottla.server.zk_session import ZooKeeperClient
+from ottla.server.zk_session import Notification, ZooKeeperClient
 from ottla.zookeeper.ops import (
     ANY_VERSION,
     Create,
@@ -19,10 +19,12 @@ from ottla.zookeeper.ops import (
     Exists,
     Failed,
     Found,
+    GetChildren,
     GetData,
     Lost,
     Multi,
     MultiDone,
+    SessionClosed,
     SessionConnected,
     SessionExpired,
     SessionSuspended,
@@ -119,6 +121,50 @@ def test_a_write_that_never_arrived_may_have_been_applied_and_was_not(
             read_back = await client.submit(GetData("/a"))
             assert isinstance(read_back, Data)
             assert read_back.data == b"old"
+
+    asyncio.run(scenario())
+
+
+def test_writes_that_found_no_room_on_the_way_were_surely_not_applied(
+    proxy: TcpProxy, zookeeper: Chroot
+) -> None:
+    async def scenario() -> None:
+        async with a_client(through(proxy, zookeeper), session_timeout_ms=30_000) as (client, heard):
+            proxy.freeze(Way.TO_SERVER)
+            writes = [client.submit(Create(f"/n{number}", b"x" * 200_000)) for number in range(100)]
+            proxy.cut()
+            await heard.until(SessionSuspended)
+            proxy.heal()
+            outcomes = await asyncio.gather(*writes)
+
+            assert set(outcomes) == {Lost(True), Lost(False)}
+            for number, outcome in enumerate(outcomes):
+                if outcome == Lost(False):
+                    assert await client.submit(Exists(f"/n{number}")) == Failed(ZkCode.NO_NODE)
+
+    asyncio.run(scenario())
+
+
+def test_a_listener_that_fails_costs_neither_the_connection_nor_the_next_event(zookeeper: Chroot) -> None:
+    async def scenario() -> None:
+        heard = Heard()
+        reported: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+
+        def listener(event: Notification) -> None:
+            heard(event)
+            raise RuntimeError("a listener's own fault")
+
+        client = await ZooKeeperClient.connect(zookeeper.connect, listener=listener)
+        await client.submit(Create("/a"))
+        await client.submit(GetData("/a", watch=True))
+        await client.submit(GetChildren("/", watch=True))
+        await client.submit(Delete("/a", ANY_VERSION))
+        await heard.until(WatchEvent, 2)
+        await client.close()
+
+        assert [type(event) for event in heard.session] == [SessionConnected, SessionClosed]
+        assert len(reported) == len(heard.events)
 
     asyncio.run(scenario())
 
