@@ -10,48 +10,66 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.timers import Timer
 from ottla.model.errors import LogDirectoryFailed
-from ottla.storage.checkpoints import HIGH_WATERMARKS, write_offsets
+from ottla.model.ids import TopicPartition
+from ottla.storage.cleaner import Cleaner, CleanerRun
 from ottla.storage.log import Log
+from ottla.storage.outcomes import FlushWork
+from ottla.storage.retention import apply_retention
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 log = logging.getLogger(__name__)
 
+FLUSH_INTERVAL_MS = 2_000
 GARBAGE_INTERVAL_MS = 15_000
-SYNC_ROLLED_INTERVAL_MS = 5_000
+LOGS_PER_TURN = 50
+"""How many logs retention looks at before others get their turn."""
 
 
 class Background:
-    """The broker's housekeeping, one task at a time per kind."""
+    """The broker's housekeeping."""
 
-    __slots__ = ("_at_work", "_is_stopped", "_node", "_timers", "_when_quiet")
+    __slots__ = ("_at_work", "_cleaner", "_is_stopped", "_node", "_timers", "_when_quiet")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._timers: dict[str, Timer] = {}
+        self._cleaner: Cleaner | None = None
         self._is_stopped = False
         self._at_work = 0
         self._when_quiet: list[Callable[[], None]] = []
 
     def start(self) -> None:
         """Begin; intervals are read anew each time, so that a changed setting counts."""
-        logs = self._node.config.log_management
-        self._every(
-            "lag", lambda: self._node.config.replication.replica_lag_time_max_ms // 2, self._check_lag
-        )
+        node = self._node
+        logs = node.config.log_management
+        if logs.log_cleaner_enable:
+            self._cleaner = Cleaner(node.log_dirs)
+            self._every("cleaning", lambda: node.config.log_management.log_cleaner_backoff_ms, self._clean)
+        self._every("lag", lambda: node.config.replication.replica_lag_time_max_ms // 2, self._check_lag)
         self._every(
             "high watermarks",
-            lambda: self._node.config.replication.replica_high_watermark_checkpoint_interval_ms,
+            lambda: node.config.replication.replica_high_watermark_checkpoint_interval_ms,
             self._checkpoint_high_watermarks,
         )
         self._every(
             "recovery points",
             lambda: logs.log_flush_offset_checkpoint_interval_ms,
-            self._checkpoint_recovery_points,
+            lambda: node.log_dirs.checkpoint_recovery_points(),
         )
-        self._every("garbage", lambda: GARBAGE_INTERVAL_MS, self._remove_garbage)
-        self._every("rolled segments", lambda: SYNC_ROLLED_INTERVAL_MS, self._sync_rolled)
+        self._every("flush", lambda: FLUSH_INTERVAL_MS, self._flush)
+        self._every(
+            "garbage", lambda: GARBAGE_INTERVAL_MS, lambda: node.log_dirs.remove_garbage(node.clock.wall_ms())
+        )
+        self._every(
+            "retention",
+            lambda: node.config.log_management.log_retention_check_interval_ms,
+            self._apply_retention,
+        )
+        self._every(
+            "producers", lambda: logs.producer_id_expiration_check_interval_ms, self._expire_producers
+        )
 
     def stop(self) -> None:
         """Begin nothing new."""
@@ -66,35 +84,35 @@ class Background:
         else:
             then()
 
-    # --- scheduling -------------------------------------------------------------------------------------
+    # --- scheduling -----------------------------------------------------------------------------------
 
     def _every(self, name: str, interval_ms: Callable[[], int], task: Callable[[], None]) -> None:
         def run() -> None:
-            if self._is_stopped:
-                return
             self._guarded(task)
             self._timers[name] = self._node.timers.after(max(1, interval_ms()), run)
 
         self._timers[name] = self._node.timers.after(max(1, interval_ms()), run)
 
     def _guarded(self, task: Callable[[], None]) -> None:
+        if self._is_stopped:
+            return
         try:
             task()
         except LogDirectoryFailed as failed:
             self._node.partitions.directory_failed(failed)
 
-    def in_thread(self, work: Callable[[], Any], then: Callable[[Any], None] | None = None) -> None:
-        """Do this off the loop; a failing directory goes offline, ``then`` hears of success alone."""
+    def _in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Do this off the loop; ``then`` gets the outcome, None when a directory failed over it."""
         self._at_work += 1
 
         def done(outcome: Any) -> None:
             self._at_work -= 1
             if isinstance(outcome, LogDirectoryFailed):
                 self._node.partitions.directory_failed(outcome)
+                outcome = None
             elif isinstance(outcome, Exception):
                 raise outcome
-            elif then is not None:
-                then(outcome)
+            self._guarded(lambda: then(outcome))
             if not self._at_work:
                 waiting, self._when_quiet = self._when_quiet, []
                 for each in waiting:
@@ -102,7 +120,7 @@ class Background:
 
         self._node.run_in_thread(work, done)
 
-    # --- tasks ------------------------------------------------------------------------------------------
+    # --- tasks ----------------------------------------------------------------------------------------
 
     def _check_lag(self) -> None:
         now_ms = self._node.clock.monotonic_ms()
@@ -110,37 +128,69 @@ class Background:
             partition.check_lag(now_ms)
 
     def _checkpoint_high_watermarks(self) -> None:
-        """One file a directory: the numbers of this moment, written in a thread."""
-        by_directory: dict[str, dict[Any, int]] = {path: {} for path in self._node.log_dirs.live_paths}
-        for name, each in self._node.log_dirs.logs.items():
-            of_directory = by_directory.get(each.directory)
-            if of_directory is not None:
-                of_directory[name] = each.high_watermark
-        disk = self._node.disk
+        for work in self._node.log_dirs.high_watermark_work():
+            self._in_thread(work, lambda _: None)
 
-        def write() -> None:
-            for path, values in by_directory.items():
-                try:
-                    write_offsets(disk, path, HIGH_WATERMARKS, values)
-                except OSError as error:
-                    raise LogDirectoryFailed(path, str(error)) from error
+    def _flush(self) -> None:
+        """Rolled segments, so that a restart need not scan them; and logs with ``flush.ms``."""
+        for each, work in self._node.log_dirs.flushes_due(self._node.clock.wall_ms()):
+            self._in_thread(work, self._flushed(each, work))
 
-        self.in_thread(write)
+    def _flushed(self, partition_log: Log, work: FlushWork) -> Callable[[Any], None]:
+        def done(_: Any) -> None:
+            if self._node.log_dirs.get(partition_log.partition) is partition_log:
+                partition_log.flushed(work, self._node.clock.wall_ms())
 
-    def _checkpoint_recovery_points(self) -> None:
-        self._node.log_dirs.checkpoint_recovery_points()
+        return done
 
-    def _remove_garbage(self) -> None:
-        self._node.log_dirs.remove_garbage(self._node.clock.wall_ms())
+    def _apply_retention(self) -> None:
+        self._retain(list(self._node.log_dirs.logs), has_deleted=False)
 
-    def _sync_rolled(self) -> None:
-        """Segments that were rolled are synced, so that a restart need not scan them."""
+    def _retain(self, names: list[TopicPartition], *, has_deleted: bool) -> None:
+        """Some logs a turn: looking at one may mean reading the indexes of all its segments."""
+        now_ms = self._node.clock.wall_ms()
+        for name in names[:LOGS_PER_TURN]:
+            each = self._node.log_dirs.get(name)
+            if each is None:
+                continue
+            for plan in apply_retention(each, now_ms):
+                has_deleted = True
+                log.info(
+                    "old segments deleted partition=%s segments=%d start=%d reason=%s",
+                    name,
+                    plan.segment_count,
+                    each.log_start_offset,
+                    plan.reason.value,
+                )
+                partition = self._node.partitions.find(*name)
+                if partition is not None:
+                    partition.log_start_moved()
+        rest = names[LOGS_PER_TURN:]
+        if rest:
+            self._timers["retention, next"] = self._node.timers.after(
+                0, lambda: self._guarded(lambda: self._retain(rest, has_deleted=has_deleted))
+            )
+        elif has_deleted:
+            for path in self._node.log_dirs.live_paths:
+                self._node.log_dirs.checkpoint_log_starts(self._node.log_dirs.directories[path])
+
+    def _expire_producers(self) -> None:
+        now_ms = self._node.clock.wall_ms()
+        expiration_ms = self._node.config.log_management.producer_id_expiration_ms
         for each in self._node.log_dirs.logs.values():
-            if each.recovery_point < each.active_segment.base_offset:
-                self.flush(each)
+            each.expire_producers(now_ms, expiration_ms)
 
-    def flush(self, partition_log: Log) -> None:
-        """Sync a log in a thread."""
-        work = partition_log.flush_work()
-        if work is not None:
-            self.in_thread(work, lambda _: partition_log.flushed(work))
+    def _clean(self) -> None:
+        """Compact one log, in a thread; then look for the next at once."""
+        assert self._cleaner is not None, "cleaning is on"
+        run = self._cleaner.next_run(self._node.clock.wall_ms())
+        if run is not None:
+            self._in_thread(run.work, self._cleaned(self._cleaner, run))
+
+    def _cleaned(self, cleaner: Cleaner, run: CleanerRun) -> Callable[[Any], None]:
+        def done(outcome: Any) -> None:
+            if cleaner.finished(run, outcome):
+                log.info("log compacted partition=%s dirty=%.2f", run.log.partition, run.plan.dirty_ratio)
+                self._clean()
+
+        return done

@@ -153,6 +153,11 @@ class LogReader:
         unstable = self.producers.first_unstable_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that were silent for too long; a state that is not loaded is left alone."""
+        if self._producers is not None:
+            self._producers.expire(now_ms, expiration_ms)
+
     def set_high_watermark(self, offset: int) -> int:
         """Set it, held between the log's start and end; returns what it became."""
         self.high_watermark = max(self.log_start_offset, min(offset, self.end_offset))
