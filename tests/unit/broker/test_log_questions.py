@@ -1,0 +1,224 @@
+"""ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers, DescribeLogDirs."""
+
+import pytest
+
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from ottla.wire.apis.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.apis.describe_producers import DescribeProducersRequest, TopicRequest
+from ottla.wire.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from ottla.wire.apis.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from support.led_broker import ME, SECOND, TOPIC, LedBroker, a_batch
+from support.node_bench import a_config
+
+LATEST, EARLIEST, MAX_TIMESTAMP, LATEST_TIERED = -1, -2, -3, -5
+TIMESTAMP = 1_700_000_000_000
+
+
+def offset_of(
+    broker: LedBroker,
+    timestamp: int,
+    *,
+    version: int = 9,
+    replica: int = -1,
+    epoch: int = -1,
+    isolation: int = 0,
+) -> ListOffsetsPartitionResponse:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
+    request = ListOffsetsRequest(
+        replica_id=replica,
+        isolation_level=isolation,
+        topics=[ListOffsetsTopic(name=TOPIC, partitions=[asked])],
+    )
+    response: ListOffsetsPartitionResponse = broker.ask(request, version).topics[0].partitions[0]
+    return response
+
+
+def a_leader_with_three() -> LedBroker:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", "b", "c"))
+    return broker
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "offset", "found_timestamp"),
+    [
+        (LATEST, 3, -1),
+        (EARLIEST, 0, -1),
+        (LATEST_TIERED, -1, -1),
+        (MAX_TIMESTAMP, 0, TIMESTAMP),
+        (TIMESTAMP, 0, TIMESTAMP),
+        (TIMESTAMP + 1, -1, -1),
+        (0, 0, TIMESTAMP),
+    ],
+)
+def test_offsets_by_their_name_or_time(timestamp: int, offset: int, found_timestamp: int) -> None:
+    answer = offset_of(a_leader_with_three(), timestamp)
+
+    assert (answer.error_code, answer.offset, answer.timestamp) == (0, offset, found_timestamp)
+
+
+@pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 9)])
+def test_a_name_that_the_version_does_not_know_is_unsupported(timestamp: int, version: int) -> None:
+    answer = offset_of(a_leader_with_three(), timestamp, version=version)
+
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH), (1, 0)]
+)
+def test_another_leader_epoch_is_fenced(epoch: int, expected: int) -> None:
+    assert offset_of(a_leader_with_three(), LATEST, epoch=epoch).error_code == expected
+
+
+def test_latest_is_not_told_to_clients_before_the_epoch_start_is_committed() -> None:
+    """A client that saw a later offset from the old leader must not see it go back."""
+    broker = a_leader_with_three()
+    broker.log.high_watermark = 1
+    broker.lead(isr=(ME, SECOND))
+
+    assert offset_of(broker, LATEST).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert offset_of(broker, LATEST, version=4).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert offset_of(broker, TIMESTAMP + 1).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert offset_of(broker, EARLIEST).error_code == 0
+    assert offset_of(broker, LATEST, replica=SECOND).offset == 3
+
+
+def test_a_follower_does_not_answer_clients() -> None:
+    broker = a_leader_with_three().follow()
+
+    assert offset_of(broker, LATEST).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert offset_of(broker, LATEST, replica=-2).error_code == 0
+
+
+def test_an_empty_log_has_its_end_as_both_ends_in_the_current_epoch() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+
+    for timestamp in (LATEST, EARLIEST):
+        answer = offset_of(broker, timestamp)
+        assert (answer.offset, answer.leader_epoch) == (0, 1)
+    assert offset_of(broker, MAX_TIMESTAMP).offset == -1
+
+
+def test_a_partition_asked_twice_is_refused_twice() -> None:
+    broker = a_leader_with_three()
+    twice = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=twice)])
+
+    rows = broker.ask(request, 9).topics[0].partitions
+
+    assert [row.error_code for row in rows] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(1, (1, 3)), (2, (2, 3)), (0, (0, 0)), (3, (-1, -1)), (-1, (-1, -1))]
+)
+def test_where_an_epoch_ended(asked: int, expected: tuple[int, int]) -> None:
+    broker = a_leader_with_three()
+    broker.lead(isr=(ME,))
+    each = OffsetForLeaderPartition(partition=0, leader_epoch=asked, current_leader_epoch=2)
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=TOPIC, partitions=[each])])
+
+    row = broker.ask(request, 4).topics[0].partitions[0]
+
+    assert (row.error_code, row.leader_epoch, row.end_offset) == (0, *expected)
+
+
+def delete(broker: LedBroker, offset: int, timeout_ms: int = 1_000) -> int:
+    row = DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name=TOPIC, partitions=[row])], timeout_ms=timeout_ms
+    )
+    connection = broker.connect()
+    broker.send(connection, request, 2)
+    return connection
+
+
+def deleted(broker: LedBroker, connection: int) -> tuple[int, int] | None:
+    answers = broker.take_answers(connection, DeleteRecordsResponse, 2)
+    if not answers:
+        return None
+    row = answers[0].topics[0].partitions[0]
+    return row.error_code, row.low_watermark
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        (2, (0, 2)),
+        (-1, (0, 3)),
+        (4, (ErrorCode.OFFSET_OUT_OF_RANGE, -1)),
+        (-2, (ErrorCode.OFFSET_OUT_OF_RANGE, -1)),
+    ],
+)
+def test_records_before_an_offset_are_deleted(offset: int, expected: tuple[int, int]) -> None:
+    broker = a_leader_with_three()
+    broker.node.partitions.live = frozenset({ME})
+
+    assert deleted(broker, delete(broker, offset)) == expected
+
+
+def test_deleting_waits_until_the_live_followers_have_followed() -> None:
+    broker = LedBroker(brokers=(ME, SECOND)).lead()
+    broker.produce_now(a_batch("a", "b", "c"))
+    broker.fetch_now(3, replica=SECOND, log_start_offset=0)
+    waiting = delete(broker, 2)
+    assert deleted(broker, waiting) is None
+
+    broker.fetch_now(3, replica=SECOND, log_start_offset=2)
+
+    assert deleted(broker, waiting) == (0, 2)
+
+
+def test_a_follower_too_slow_to_follow_is_reported_with_how_far_it_is() -> None:
+    broker = LedBroker(brokers=(ME, SECOND)).lead()
+    broker.produce_now(a_batch("a", "b", "c"))
+    broker.fetch_now(3, replica=SECOND, log_start_offset=1)
+    waiting = delete(broker, 2)
+
+    broker.advance(1_600)
+
+    assert deleted(broker, waiting) == (ErrorCode.REQUEST_TIMED_OUT, 1)
+
+
+def test_a_topic_that_is_only_compacted_keeps_its_records() -> None:
+    broker = LedBroker(a_config(log_cleanup_policy="compact")).lead(isr=(ME,))
+
+    assert deleted(broker, delete(broker, 0)) == (ErrorCode.POLICY_VIOLATION, -1)
+
+
+def test_producers_are_described() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", "b", producer_id=4, producer_epoch=2, base_sequence=0))
+
+    request = DescribeProducersRequest(topics=[TopicRequest(name=TOPIC, partition_indexes=(0,))])
+    [row] = broker.ask(request, 0).topics[0].partitions
+
+    [producer] = row.active_producers
+    assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (4, 2, 1)
+    assert producer.current_txn_start_offset == -1
+
+
+def test_log_directories_are_described_with_sizes() -> None:
+    broker = a_leader_with_three()
+
+    [directory] = broker.ask(DescribeLogDirsRequest(topics=None), 4).results
+
+    assert directory.log_dir == "/data"
+    [topic] = directory.topics
+    assert (topic.name, topic.partitions[0].partition_size) == (TOPIC, broker.log.size_bytes)
