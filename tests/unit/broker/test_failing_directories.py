@@ -1,0 +1,91 @@
+"""A log directory that fails takes only its own partitions along."""
+
+from ottla.model.errors import ErrorCode, LogDirectoryFailed
+from ottla.zookeeper.ops import Create
+from support.led_broker import ME, SECOND, LedBroker, a_batch
+from support.node_bench import a_config
+
+
+def two_directories() -> LedBroker:
+    """Partitions 0 and 1 lie in different directories."""
+    broker = LedBroker(a_config(log_dirs="/one,/two"))
+    broker.tell_metadata(p0=ME, p1=ME)
+    for partition in (0, 1):
+        broker.assign(ME, isr=(ME,), partition=partition, epoch=1)
+    logs = [broker.node.partitions.find("orders", partition).log for partition in (0, 1)]  # type: ignore[union-attr]
+    assert logs[0].directory != logs[1].directory
+    return broker
+
+
+def fail(broker: LedBroker, partition: int) -> None:
+    found = broker.node.partitions.find("orders", partition)
+    assert found is not None
+    found.host.directory_failed(LogDirectoryFailed(found.log.directory, "input/output error"))
+    broker.settle()
+
+
+def test_its_partitions_answer_that_their_storage_failed_and_the_others_go_on() -> None:
+    broker = two_directories()
+
+    fail(broker, 0)
+
+    assert broker.produce_now(a_batch("a"), partition=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.fetch_now(0, partitions=(0,), epoch=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.produce_now(a_batch("a"), partition=1).error_code == 0
+
+
+def test_the_controller_hears_of_it_through_zookeeper() -> None:
+    broker = two_directories()
+
+    fail(broker, 0)
+
+    notes = [op for op in broker.zk_log if isinstance(op, Create) and "log_dir_event" in op.path]
+    assert len(notes) >= 1
+    assert notes[-1].sequential
+
+
+def test_the_controller_is_told_that_the_replica_is_offline() -> None:
+    broker = two_directories()
+    fail(broker, 0)
+
+    assert broker.assigned_code(ME, partition=0, epoch=2) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_an_old_partition_is_not_made_anew_while_it_may_lie_on_the_dead_disk() -> None:
+    """It would pass for a replica that lost nothing."""
+    broker = two_directories()
+    fail(broker, 0)
+    broker.tell_metadata(p2=ME, p3=ME)
+
+    assert broker.assigned_code(ME, partition=2, epoch=1, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.assigned_code(ME, partition=3, epoch=1, is_new=True) == 0
+
+
+def test_waiting_producers_hear_so() -> None:
+    broker = LedBroker(a_config(log_dirs="/one,/two")).lead(isr=(ME, SECOND))
+    waiting = broker.produce(a_batch("a"), acks=-1)
+
+    fail(broker, 0)
+
+    answer = broker.produced(waiting)
+    assert answer is not None
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_without_any_directory_left_the_broker_ends() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+
+    fail(broker, 0)
+
+    assert broker.exit is not None
+    assert broker.exit.code == 1
+
+
+def test_a_disk_that_refuses_an_append_is_reported_to_the_producer() -> None:
+    broker = two_directories()
+    found = broker.node.partitions.find("orders", 0)
+    assert found is not None
+    found.log.home.directory.failure = "read-only file system"
+
+    assert broker.produce_now(a_batch("a"), partition=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.node.partitions.is_offline("orders", 0)

@@ -1,0 +1,59 @@
+"""The rate that a replication throttle measures, and whom a leader holds back."""
+
+from dataclasses import replace
+
+from ottla.broker.throttles import UNLIMITED, Rate
+from support.led_broker import ME, SECOND, TOPIC, LedBroker, a_batch, headers
+
+
+def test_a_rate_is_exceeded_by_too_many_bytes_within_its_windows() -> None:
+    rate = Rate()
+    rate.limit = 1_000
+
+    rate.record(9_000, now_ms=0)
+    assert not rate.is_exceeded(100)
+    rate.record(2_000, now_ms=100)
+    assert rate.is_exceeded(100)
+
+
+def test_a_rate_forgets_what_is_long_ago() -> None:
+    rate = Rate()
+    rate.limit = 1_000
+    rate.record(50_000, now_ms=0)
+
+    assert rate.is_exceeded(5_000)
+    assert not rate.is_exceeded(12_000)
+
+
+def test_without_a_limit_nothing_is_exceeded() -> None:
+    rate = Rate()
+    rate.record(10**12, now_ms=0)
+
+    assert rate.limit == UNLIMITED
+    assert not rate.is_exceeded(1)
+
+
+def a_throttled_leader(isr: tuple[int, ...]) -> LedBroker:
+    broker = LedBroker().lead(isr=isr)
+    broker.log.config = replace(
+        broker.node.configs.log_config(TOPIC), leader_replication_throttled_replicas=(f"0:{ME}",)
+    )
+    broker.node.partitions.throttles.leader.limit = 1_000
+    broker.produce_now(a_batch("x" * 60_000))
+    broker.fetch_now(0, replica=SECOND)
+    return broker
+
+
+def test_a_follower_that_is_behind_gets_nothing_while_the_rate_is_exceeded() -> None:
+    broker = a_throttled_leader(isr=(ME,))
+
+    assert headers(broker.fetch_now(0, replica=SECOND)) == []
+    broker.advance(120_000)
+    assert len(headers(broker.fetch_now(0, replica=SECOND))) == 1
+
+
+def test_a_follower_in_the_isr_is_served_whatever_the_rate() -> None:
+    """KAFKA-7152."""
+    broker = a_throttled_leader(isr=(ME, SECOND))
+
+    assert len(headers(broker.fetch_now(0, replica=SECOND))) == 1
