@@ -16,6 +16,7 @@ from ottla.launch.refusal import LaunchRefused
 
 # In the order in which the help shows them.
 COMMANDS: dict[str, str] = {
+    "up": "ottla.cli.up",
     "zookeeper": "ottla.cli.zookeeper",
     "broker": "ottla.cli.broker",
     "dump-log": "ottla.cli.dump_log",

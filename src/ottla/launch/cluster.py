@@ -1,0 +1,284 @@
+"""A whole cluster on this machine: embedded ZooKeeper and brokers, each a process of its own.
+
+::
+
+    with Cluster(brokers=3) as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ottla.launch.data_dir import lock_data_dir
+from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+from ottla.launch.kafka_probe import see_cluster
+from ottla.launch.ports import LOOPBACK, free_ports, require_free
+from ottla.launch.processes import GuardedProcess
+from ottla.launch.refusal import LaunchRefused
+
+LOCK_NAME = "cluster.lock"
+SETTINGS_NAME = "server.properties"
+LOG_NAME = "broker.log"
+START_LIMIT_S = 60.0
+STOP_LIMIT_S = 30.0
+_LOOK_AGAIN_S = 0.02
+
+ON_ONE_MACHINE = {
+    "zookeeper.session.timeout.ms": "6000",
+    "replica.lag.time.max.ms": "10000",
+    "group.initial.rebalance.delay.ms": "0",
+    "controlled.shutdown.retry.backoff.ms": "500",
+}
+"""Where a cluster on one machine differs from Kafka's defaults: it finds out sooner what has died."""
+
+
+class BrokerProcess:
+    """One broker of the cluster."""
+
+    def __init__(self, broker_id: int, directory: Path) -> None:
+        self.broker_id = broker_id
+        self.directory = directory
+        self.port = 0
+        self._process: GuardedProcess | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the broker printed in this life."""
+        return self.directory / LOG_NAME
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._running().exit_code()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.exit_code() is None
+
+    def launch(self, settings: Mapping[str, str]) -> None:
+        """Start the process, and do not wait for it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        file = self.directory / SETTINGS_NAME
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+        if self.log.exists():
+            self.log.replace(self.log.with_suffix(".log.1"))
+        command = [sys.executable, "-m", "ottla.server", str(file)]
+        self._process = GuardedProcess(command, output=self.log, grace_s=STOP_LIMIT_S)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._running().kill()
+
+    def pause(self) -> None:
+        """Freeze it: its connections stay open and nothing is answered."""
+        self._running().send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after ``pause``."""
+        self._running().send(signal.SIGCONT)
+
+    def ask_to_stop(self) -> None:
+        """Begin its controlled shutdown."""
+        if self.is_running:
+            self._running().send(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """Its controlled shutdown, to the end."""
+        if self._process is not None:
+            self.ask_to_stop()
+            self._process.wait(STOP_LIMIT_S)
+            self._process.stop()
+
+    def why_it_ended(self) -> str:
+        """A sentence for the user."""
+        lines = (
+            self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
+        )
+        last = lines[-1] if lines else "it gave no reason"
+        return f"broker {self.broker_id} ended with exit code {self.exit_code}: {last}; its log is {self.log}"
+
+    def _running(self) -> GuardedProcess:
+        assert self._process is not None, f"broker {self.broker_id} was started"
+        return self._process
+
+
+class Cluster:
+    """Brokers 0 to n - 1 and the ZooKeeper they share, on loopback. Everything ends with this process."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        data_dir: Path | None = None,
+        port: int = 0,
+        zookeeper_port: int = 0,
+        settings: Mapping[str, str] | None = None,
+        sync: bool = True,
+    ) -> None:
+        """Describe it; ``start`` or ``with`` starts it.
+
+        Without ``data_dir`` the data is kept in a temporary directory and goes with the cluster. Broker i
+        listens on ``port`` + i; 0 takes free ports, or those of the last time. ``settings`` are lines of
+        every broker's server.properties. ``sync=False`` lets ZooKeeper answer before the disk did: for tests.
+        """
+        self._is_temporary = data_dir is None
+        kept = data_dir.absolute() if data_dir is not None else None
+        self.data_dir = kept or Path(tempfile.mkdtemp(prefix="ottla-cluster-"))
+        self.zookeeper = EmbeddedZooKeeper(self.data_dir / "zookeeper", port=zookeeper_port, sync=sync)
+        self.brokers = [
+            BrokerProcess(number, self.data_dir / f"broker-{number}") for number in range(brokers)
+        ]
+        self._port = port
+        self._settings = dict(settings or {})
+        self._lock: int | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients connect to."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def controller(self) -> int | None:
+        """The broker that is controller, as the first broker that answers sees it; None if none does."""
+        for broker in self.brokers:
+            if broker.is_running and (seen := see_cluster(LOOPBACK, broker.port)) is not None:
+                return seen.controller if seen.controller >= 0 else None
+        return None
+
+    def start(self) -> Self:
+        """Start ZooKeeper and all brokers; returns when each broker knows all the others."""
+        self._lock = lock_data_dir(self.data_dir, LOCK_NAME)
+        self._check_count()
+        self._choose_ports()
+        self.zookeeper.start()
+        for broker in self.brokers:
+            self.launch_broker(broker.broker_id)
+        self.await_members(frozenset(broker.broker_id for broker in self.brokers))
+        return self
+
+    def launch_broker(self, number: int) -> None:
+        """Start one broker, and do not wait for it."""
+        broker = self.brokers[number]
+        broker.launch(self._broker_settings(broker))
+
+    def start_broker(self, number: int) -> None:
+        """Start one broker again, and wait until the others know it."""
+        self.launch_broker(number)
+        self.await_members(frozenset(b.broker_id for b in self.brokers if b.is_running))
+
+    def await_members(self, wanted: frozenset[int], timeout_s: float = START_LIMIT_S) -> None:
+        """Wait until each of these brokers lists exactly these, and a controller among them."""
+        give_up = time.monotonic() + timeout_s
+        waiting = [self.brokers[number] for number in sorted(wanted)]
+        while waiting:
+            seen = see_cluster(LOOPBACK, waiting[0].port)
+            if seen is not None and seen.brokers == wanted and seen.controller in wanted:
+                waiting.pop(0)
+                continue
+            for broker in waiting:
+                if not broker.is_running:
+                    raise LaunchRefused(broker.why_it_ended())
+            if time.monotonic() > give_up:
+                raise LaunchRefused(
+                    f"broker {waiting[0].broker_id} did not find brokers {sorted(wanted)} within"
+                    f" {timeout_s:.0f} s; its log is {waiting[0].log}"
+                )
+            time.sleep(_LOOK_AGAIN_S)
+
+    def stop(self) -> None:
+        """Stop the brokers, the controller last: it moves leaders to those who stay; then ZooKeeper."""
+        controller = self.controller
+        others = [broker for broker in self.brokers if broker.broker_id != controller]
+        for broker in others:
+            broker.ask_to_stop()
+        for broker in others:
+            broker.stop()
+        if controller is not None:
+            self.brokers[controller].stop()
+        self.zookeeper.stop()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        if self._is_temporary:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def ended(self) -> Iterator[BrokerProcess]:
+        """Brokers that were started and run no more."""
+        return (broker for broker in self.brokers if not broker.is_running)
+
+    # ---- settings
+
+    def _broker_settings(self, broker: BrokerProcess) -> dict[str, str]:
+        replicas = str(min(3, len(self.brokers)))
+        return {
+            "broker.id": str(broker.broker_id),
+            "listeners": f"PLAINTEXT://{broker.address}",
+            "zookeeper.connect": self.zookeeper.connect,
+            "log.dirs": str(broker.directory / "logs"),
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": str(min(2, len(self.brokers))),
+            **ON_ONE_MACHINE,
+            **self._settings,
+        }
+
+    def _check_count(self) -> None:
+        there = len(list(self.data_dir.glob(f"broker-*/{SETTINGS_NAME}")))
+        if there > len(self.brokers):
+            raise LaunchRefused(
+                f"{self.data_dir} holds the data of {there} brokers, and {len(self.brokers)} were asked for; "
+                f"start {there}, or choose another data directory"
+            )
+
+    def _choose_ports(self) -> None:
+        """The asked ports, else those of the last time, else free ones; a port in use is never waited for."""
+        free = iter(free_ports(len(self.brokers)))
+        for broker in self.brokers:
+            wanted = self._port + broker.broker_id if self._port else _last_port(broker)
+            broker.port = wanted if wanted and _is_free(wanted) else next(free)
+
+
+def _last_port(broker: BrokerProcess) -> int:
+    try:
+        lines = (broker.directory / SETTINGS_NAME).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    address = next((line for line in lines if line.startswith("listeners=")), "")
+    digits = address.rpartition(":")[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def _is_free(port: int) -> bool:
+    try:
+        require_free(port)
+    except LaunchRefused:
+        return False
+    return True
