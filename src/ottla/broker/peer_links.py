@@ -171,6 +171,9 @@ class PeerLink:
     def _versions_came(self, response: ApiVersionsResponse | LinkLost) -> None:
         if isinstance(response, LinkLost):
             return
+        if response.error_code:
+            self.close(f"the peer does not tell its versions: error {response.error_code}")
+            return
         self.peer_versions = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
         self._flush()
 

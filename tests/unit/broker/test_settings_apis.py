@@ -1,0 +1,262 @@
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, and how the news of a change travels."""
+
+import json
+
+import pytest
+
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis import alter_configs, incremental_alter_configs
+from ottla.wire.apis.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+)
+from ottla.wire.apis.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec_config import encode_config_change
+from ottla.zookeeper.ops import ANY_VERSION, Create, Delete, SetData
+from support.node_bench import Bench, a_config
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def a_bench_with_a_topic(**settings: object) -> Bench:
+    bench = Bench(a_config(**settings)).start()
+    state = UpdateMetadataPartitionState(leader=1, replicas=(1,), isr=(1,))
+    topic = UpdateMetadataTopicState(topic_name="orders", topic_id=b"i" * 16, partition_states=[state])
+    bench.ask(UpdateMetadataRequest(controller_id=1, controller_epoch=9, topic_states=[topic]), 8)
+    return bench
+
+
+def describe(bench: Bench, kind: int, name: str, *keys: str) -> dict[str, DescribeConfigsResourceResult]:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=keys or None
+    )
+    answer = bench.ask(
+        DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=True), 4
+    )
+    assert answer.results[0].error_code == ErrorCode.NONE, answer.results[0].error_message
+    return {row.name: row for row in answer.results[0].configs}
+
+
+def edit(bench: Bench, kind: int, name: str, *rows: tuple[str, int, str | None]) -> tuple[int, str | None]:
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            incremental_alter_configs.AlterableConfig(name=key, config_operation=operation, value=value)
+            for key, operation, value in rows
+        ],
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+    row = bench.ask(request, 1).responses[0]
+    return row.error_code, row.error_message
+
+
+def stored(bench: Bench, entity: str) -> dict[str, str]:
+    node = bench.tree.nodes[f"/config/{entity}"]
+    overrides: dict[str, str] = json.loads(node.data or b"")["config"]
+    return overrides
+
+
+def test_a_topics_settings_come_with_source_synonyms_and_meaning() -> None:
+    bench = a_bench_with_a_topic(log_retention_hours=1)
+    edit(bench, TOPIC, "orders", ("cleanup.policy", SET, "compact"))
+
+    rows = describe(bench, TOPIC, "orders")
+
+    policy = rows["cleanup.policy"]
+    assert (policy.value, policy.config_source, policy.read_only) == ("compact", 1, False)
+    assert [(s.name, s.value, s.source) for s in policy.synonyms] == [
+        ("cleanup.policy", "compact", 1),
+        ("log.cleanup.policy", "delete", 5),
+    ]
+    assert rows["retention.ms"].value == "3600000"
+    assert all(row.documentation for row in rows.values())
+    assert len(rows) == 36
+
+
+def test_a_brokers_settings_show_file_dynamic_default_and_own() -> None:
+    bench = a_bench_with_a_topic(num_partitions=3)
+    edit(bench, BROKER, "", ("log.cleaner.threads", SET, "2"))
+    edit(bench, BROKER, "1", ("log.cleaner.threads", SET, "5"))
+
+    rows = describe(bench, BROKER, "1")
+
+    assert (rows["num.partitions"].value, rows["num.partitions"].config_source) == ("3", 4)
+    assert rows["num.partitions"].read_only
+    threads = rows["log.cleaner.threads"]
+    assert [(s.value, s.source) for s in threads.synonyms] == [("5", 2), ("2", 3), ("1", 5)]
+    assert threads.value == "5"
+    assert rows["broker.id"].value == rows["node.id"].value == "1"
+    assert describe(bench, BROKER, "")["log.cleaner.threads"].value == "2"
+
+
+def test_passwords_are_never_shown() -> None:
+    bench = a_bench_with_a_topic(ssl_keystore_password="secret")
+
+    row = describe(bench, BROKER, "1", "ssl.keystore.password")["ssl.keystore.password"]
+
+    assert row.value is None
+    assert row.is_sensitive
+    assert all(synonym.value is None for synonym in row.synonyms)
+
+
+def test_a_change_is_written_with_its_note_and_takes_effect() -> None:
+    bench = a_bench_with_a_topic()
+
+    code, _ = edit(bench, TOPIC, "orders", ("retention.ms", SET, "77"))
+
+    assert code == ErrorCode.NONE
+    assert stored(bench, "topics/orders") == {"retention.ms": "77"}
+    note = bench.tree.nodes["/config/changes/config_change_0000000000"]
+    assert json.loads(note.data or b"") == {"version": 2, "entity_path": "topics/orders"}
+    assert bench.node.configs.log_config("orders").retention_ms == 77
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([("cleanup.policy", APPEND, "compact")], {"cleanup.policy": "delete,compact", "flush.ms": "5"}),
+        ([("cleanup.policy", SUBTRACT, "delete")], {"cleanup.policy": "", "flush.ms": "5"}),
+        ([("flush.ms", DELETE, None)], {}),
+        ([("flush.ms", SET, "6"), ("preallocate", SET, "true")], {"flush.ms": "6", "preallocate": "true"}),
+    ],
+)
+def test_operations_edit_what_is_there(
+    rows: list[tuple[str, int, str | None]], expected: dict[str, str]
+) -> None:
+    bench = a_bench_with_a_topic()
+    edit(bench, TOPIC, "orders", ("flush.ms", SET, "5"))
+
+    edit(bench, TOPIC, "orders", *rows)
+
+    assert stored(bench, "topics/orders") == expected
+
+
+def test_alter_configs_replaces_everything_and_validation_alone_writes_nothing() -> None:
+    bench = a_bench_with_a_topic()
+    edit(bench, TOPIC, "orders", ("flush.ms", SET, "5"))
+    resource = alter_configs.AlterConfigsResource(
+        resource_type=TOPIC,
+        resource_name="orders",
+        configs=[alter_configs.AlterableConfig(name="retention.ms", value="9")],
+    )
+
+    bench.ask(alter_configs.AlterConfigsRequest(resources=[resource], validate_only=True), 2)
+    assert stored(bench, "topics/orders") == {"flush.ms": "5"}
+    bench.ask(alter_configs.AlterConfigsRequest(resources=[resource]), 2)
+
+    assert stored(bench, "topics/orders") == {"retention.ms": "9"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "row", "code"),
+    [
+        (TOPIC, "nowhere", ("flush.ms", SET, "1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "orders", ("no.such", SET, "1"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("flush.ms", SET, "x"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("flush.ms", SET, None), ErrorCode.INVALID_REQUEST),
+        (TOPIC, "orders", ("flush.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("flush.ms", 9, "1"), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (BROKER, "2", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "x", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("num.partitions", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("log.retention.ms", SET, "x"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("listeners", SET, "PLAINTEXT://a:1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "", ("advertised.listeners", SET, "PLAINTEXT://a:1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("max.connection.creation.rate", SET, "5"), ErrorCode.INVALID_REQUEST),
+        (99, "x", ("a", SET, "b"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_change_that_is_not_sound_is_refused_and_not_written(
+    kind: int, name: str, row: tuple[str, int, str | None], code: ErrorCode
+) -> None:
+    bench = a_bench_with_a_topic()
+    before = dict(bench.tree.nodes)
+
+    answered, _ = edit(bench, kind, name, row)
+
+    assert answered == code
+    assert set(bench.tree.nodes) == set(before)
+
+
+def test_without_a_controller_nothing_is_written() -> None:
+    bench = a_bench_with_a_topic()
+    bench.zk_is_held = True
+    bench.zk(Delete(paths.CONTROLLER, ANY_VERSION))
+    bench.held.clear()
+    bench.zk_is_held = False
+
+    code, message = edit(bench, TOPIC, "orders", ("flush.ms", SET, "1"))
+
+    assert code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert message == "There is no controller."
+    assert "/config/topics/orders" not in bench.tree.nodes
+
+
+def test_changes_made_by_others_are_followed_through_their_notes() -> None:
+    bench = a_bench_with_a_topic()
+    bench.zk(Create("/config/topics/orders", b'{"version":1,"config":{"max.message.bytes":"5"}}'))
+    assert bench.node.configs.log_config("orders").max_message_bytes != 5
+
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("topics/orders"), sequential=True))
+    assert bench.node.configs.log_config("orders").max_message_bytes == 5
+
+    bench.zk(Create("/config/brokers/1", b'{"version":1,"config":{"log.retention.ms":"8"}}'))
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("brokers/1"), sequential=True))
+    assert bench.node.config.log.retention_ms == 8
+    assert bench.node.configs.log_config("orders").retention_ms == 8
+
+
+def test_notes_that_cannot_be_read_and_entities_of_others_are_passed_over() -> None:
+    bench = a_bench_with_a_topic()
+
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, b"rubbish", sequential=True))
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("users/alice"), sequential=True))
+    bench.zk(Create("/config/topics/orders", b'{"version":1,"config":{"flush.ms":"5"}}'))
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("topics/orders"), sequential=True))
+
+    assert bench.node.configs.log_config("orders").flush_ms == 5
+
+
+def test_old_notes_are_removed_and_young_ones_kept() -> None:
+    bench = a_bench_with_a_topic()
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("topics/orders"), sequential=True))
+
+    bench.clock.now_ms += 16 * 60 * 1000
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("topics/orders"), sequential=True))
+
+    notes = [path for path in bench.tree.nodes if path.startswith(paths.CONFIG_CHANGE_PREFIX)]
+    assert notes == ["/config/changes/config_change_0000000001"]
+
+
+def test_settings_that_were_there_before_the_start_hold_from_the_start() -> None:
+    first = a_bench_with_a_topic()
+    first.zk(Create("/config/topics/orders", b'{"version":1,"config":{"flush.ms":"5"}}'))
+    first.zk(Create("/config/brokers/<default>", b'{"version":1,"config":{"log.segment.bytes":"99"}}'))
+
+    again = Bench(tree=first.tree)
+    again.session = 200
+    again.deliver(first.tree.end_session(first.session))
+    again.start()
+
+    assert again.node.configs.log_config("orders").flush_ms == 5
+    assert again.node.config.log.segment_bytes == 99
+
+
+def test_a_new_session_reads_what_was_missed() -> None:
+    bench = a_bench_with_a_topic()
+    edit(bench, TOPIC, "orders", ("flush.ms", SET, "5"))
+    bench.tree.apply(
+        SetData("/config/topics/orders", b'{"version":1,"config":{"flush.ms":"6"}}', ANY_VERSION), 900, 1
+    )
+
+    bench.expire_session(new_session=101)
+
+    assert bench.node.configs.log_config("orders").flush_ms == 6

@@ -1,0 +1,241 @@
+"""From a process to a member of the cluster, and back after a lost session."""
+
+import json
+
+import pytest
+
+from ottla.model.ids import BrokerId
+from ottla.sim.zookeeper_tree import ZooKeeperTree
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import decode_broker, encode_cluster_id
+from ottla.zookeeper.ops import ANY_VERSION, Create, Delete, Multi, SetData
+from support.node_bench import OPERATOR, SESSION, Bench, a_config
+
+THEIRS = (
+    b'{"version":5,"host":"%s","port":9092,"endpoints":["PLAINTEXT://%s:9092"],"jmx_port":-1,'
+    b'"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"timestamp":"1","features":{}}'
+)
+
+
+def a_tree_with(broker: int, host: bytes, session: int) -> ZooKeeperTree:
+    """A cluster in which some session has registered a broker."""
+    tree = ZooKeeperTree()
+    tree.open_session(OPERATOR)
+    if session != OPERATOR:
+        tree.open_session(session)
+    for path in ("/brokers", "/brokers/ids"):
+        tree.apply(Create(path), OPERATOR, 1)
+    path = paths.broker(broker)
+    registration = THEIRS % (host, host)
+    tree.apply(Multi((Create(path, None, ephemeral=True), SetData(path, registration, 0))), session, 1)
+    return tree
+
+
+def a_tree_of_cluster(cluster_id: str) -> ZooKeeperTree:
+    tree = ZooKeeperTree()
+    tree.open_session(OPERATOR)
+    tree.apply(Create("/cluster"), OPERATOR, 1)
+    tree.apply(Create(paths.CLUSTER_ID, encode_cluster_id(cluster_id)), OPERATOR, 1)
+    return tree
+
+
+def test_a_first_broker_makes_every_znode_that_kafka_makes() -> None:
+    bench = Bench().start()
+
+    assert set(paths.PERSISTENT) <= set(bench.tree.nodes)
+    assert all(bench.tree.nodes[path].data is None for path in paths.PERSISTENT)
+    cluster = json.loads(bench.tree.nodes[paths.CLUSTER_ID].data or b"")
+    assert cluster == {"version": "1", "id": bench.node.cluster_id}
+    assert len(bench.node.cluster_id) == 22
+
+
+def test_the_registration_is_kafkas_and_its_czxid_is_the_epoch() -> None:
+    bench = Bench(a_config(broker_rack="r7")).start()
+
+    node = bench.tree.nodes[paths.broker(1)]
+    registration = json.loads(node.data or b"")
+    timestamp = registration.pop("timestamp")
+    assert registration == {
+        "version": 5,
+        "host": "one",
+        "port": 9092,
+        "endpoints": ["PLAINTEXT://one:9092"],
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "jmx_port": -1,
+        "features": {},
+        "rack": "r7",
+    }
+    assert timestamp == str(bench.clock.wall_ms())
+    assert node.stat().version == 1
+    assert node.stat().ephemeral_owner == SESSION
+    assert bench.node.registration.broker_epoch == node.stat().czxid
+    assert bench.accepts
+
+
+def test_clients_are_let_in_only_after_the_registration() -> None:
+    bench = Bench()
+    bench.zk_is_held = True
+    bench.start()
+    while not bench.accepts:
+        was_registered = paths.broker(1) in bench.tree.nodes
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+
+    assert not was_registered, "the answer to the registration opens the listeners"
+    assert paths.broker(1) in bench.tree.nodes
+
+
+def test_the_cluster_id_that_is_there_is_taken_over() -> None:
+    bench = Bench(tree=a_tree_of_cluster("theCluster")).start()
+
+    assert bench.node.cluster_id == "theCluster"
+
+
+def test_log_directories_of_another_cluster_refuse_the_start() -> None:
+    first = Bench().start()
+    first.node.log_dirs.close()
+    second = Bench(tree=a_tree_of_cluster("another"))
+    second.node.disk = first.disk
+
+    second.start()
+
+    assert second.exit is not None
+    assert second.exit.code == 1
+    assert "cluster" in second.exit.reason
+
+
+def test_log_directories_of_another_broker_refuse_the_start() -> None:
+    first = Bench().start()
+    first.node.log_dirs.close()
+    second = Bench(a_config(broker_id=2, listeners="PLAINTEXT://two:9092"), first.tree)
+    second.session = 200
+    second.node.disk = first.disk
+
+    second.start()
+
+    assert second.exit is not None
+    assert "broker 1" in second.exit.reason
+
+
+def test_a_broker_without_an_id_takes_one_above_the_reserved_and_keeps_it() -> None:
+    config = a_config(broker_id=-1)
+    first = Bench(config).start()
+    assert first.node.broker_id == 1001
+    first.node.log_dirs.close()
+
+    again = Bench(config, first.tree)
+    again.session = 200
+    again.node.disk = first.disk
+    again.deliver(first.tree.end_session(SESSION))
+    again.start()
+    other = Bench(a_config(broker_id=-1, listeners="PLAINTEXT://two:9092"), first.tree)
+    other.session = 300
+    other.start()
+
+    assert again.node.broker_id == 1001
+    assert other.node.broker_id == 1002
+
+
+def test_another_live_broker_with_the_same_id_is_a_refusal() -> None:
+    bench = Bench(tree=a_tree_with(1, b"elsewhere", OPERATOR)).start()
+
+    assert bench.exit is not None
+    assert "elsewhere:9092" in bench.exit.reason
+    assert not bench.accepts
+
+
+def test_another_broker_with_the_same_address_is_a_refusal() -> None:
+    bench = Bench(tree=a_tree_with(5, b"one", OPERATOR)).start()
+
+    assert bench.exit is not None
+    assert "broker 5" in bench.exit.reason
+    assert paths.broker(1) not in bench.tree.nodes
+
+
+def test_the_registration_of_the_own_dead_predecessor_is_waited_out(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tree=a_tree_with(1, b"one", 50))
+    with caplog.at_level("INFO"):
+        bench.start()
+        bench.advance(3_000)
+        assert not bench.accepts
+        bench.deliver(bench.tree.end_session(50))
+        bench.advance(200)
+
+    assert bench.accepts
+    assert bench.tree.nodes[paths.broker(1)].stat().ephemeral_owner == SESSION
+    assert len([line for line in caplog.messages if line.startswith("waiting for the end")]) == 1
+
+
+def test_a_predecessor_that_never_dies_is_another_process_and_a_refusal() -> None:
+    bench = Bench(tree=a_tree_with(1, b"one", OPERATOR)).start()
+
+    bench.advance(120_000)
+
+    assert bench.exit is not None
+    assert "another process" in bench.exit.reason
+
+
+def test_a_registration_whose_answer_was_lost_is_recognised_as_the_own() -> None:
+    bench = Bench()
+    bench.tree.open_session(SESSION)
+    for path in ("/brokers", "/brokers/ids"):
+        bench.tree.apply(Create(path), SESSION, 1)
+    bench.tree.apply(Create(paths.broker(1), THEIRS % (b"one", b"one"), ephemeral=True), SESSION, 1)
+
+    bench.start()
+
+    assert bench.accepts
+    assert bench.node.registration.broker_epoch == bench.tree.nodes[paths.broker(1)].stat().czxid
+
+
+def test_after_an_expired_session_the_broker_registers_again_under_a_new_epoch() -> None:
+    bench = Bench().start()
+    before = bench.node.registration.broker_epoch
+
+    bench.expire_session(new_session=101)
+
+    node = bench.tree.nodes[paths.broker(1)]
+    assert node.stat().ephemeral_owner == 101
+    assert bench.node.registration.broker_epoch == node.stat().czxid > before
+    assert bench.exit is None
+
+
+def test_a_registration_of_the_lost_session_that_still_stands_is_replaced() -> None:
+    bench = Bench().start()
+    ghost = bench.tree.nodes[paths.broker(1)]
+    bench.expire_session(new_session=101)
+    bench.zk(Delete(paths.broker(1), ANY_VERSION))
+    bench.tree.open_session(55)
+    bench.tree.apply(Create(paths.broker(1), ghost.data, ephemeral=True), 101, 1)
+
+    bench.expire_session(new_session=102)
+
+    assert bench.tree.nodes[paths.broker(1)].stat().ephemeral_owner == 102
+
+
+def test_a_broker_whose_id_was_taken_while_it_was_away_gives_up() -> None:
+    bench = Bench().start()
+    bench.tree.open_session(77)
+    bench.deliver(bench.tree.end_session(SESSION))
+    stolen = THEIRS % (b"thief", b"thief")
+    bench.tree.apply(Create(paths.broker(1), stolen, ephemeral=True), 77, 1)
+
+    bench.expire_session(new_session=101)
+
+    assert bench.exit is not None
+    assert bench.exit.code == 1
+    assert "thief:9092" in bench.exit.reason
+
+
+def test_what_is_registered_reads_back_as_what_was_configured() -> None:
+    config = a_config(
+        listeners="IN://one:9091,OUT://one:9092",
+        advertised_listeners="IN://one:9091,OUT://[2001:db8::1]:19092",
+        listener_security_protocol_map="IN:PLAINTEXT,OUT:PLAINTEXT",
+        inter_broker_listener_name="IN",
+    )
+    bench = Bench(config).start()
+
+    registration = decode_broker(BrokerId(1), bench.tree.nodes[paths.broker(1)].data, 0)
+
+    assert registration.endpoints == config.listeners.advertised_listeners
