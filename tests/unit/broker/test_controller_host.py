@@ -1,0 +1,646 @@
+"""The controller's host on the bench: election, turns, fences, conflicts, lost answers, bad znodes."""
+
+import pytest
+
+from ottla.model.ids import BrokerId, TopicId, TopicPartition
+from ottla.model.partition_state import LeaderAndIsr
+from ottla.wire.apis.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from ottla.wire.apis.elect_leaders import ElectLeadersRequest
+from ottla.wire.apis.leader_and_isr import LeaderAndIsrRequest
+from ottla.wire.apis.stop_replica import StopReplicaRequest
+from ottla.wire.apis.update_metadata import UpdateMetadataRequest
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import TopicNode, encode_partitions, encode_reassignment, encode_topic
+from ottla.zookeeper.codec_config import encode_log_dir_event
+from ottla.zookeeper.ops import (
+    ANY_VERSION,
+    Check,
+    Create,
+    Delete,
+    GetData,
+    Multi,
+    SessionConnected,
+    SessionSuspended,
+    SetData,
+)
+from support.controller_bench import ControllerBench
+from support.node_bench import a_config
+
+STATE_PATH = "/state"
+
+
+def in_office(*others: int, topics: dict[str, tuple[tuple[int, ...], ...]] | None = None) -> ControllerBench:
+    """Broker 1 is controller over itself and these brokers."""
+    bench = ControllerBench().start()
+    assert bench.node.controller.is_active
+    bench.register(*others)
+    for name, replicas in (topics or {}).items():
+        bench.create_topic(name, *replicas)
+    bench.told.clear()
+    bench.zk_log.clear()
+    return bench
+
+
+def writes_states(op: object) -> bool:
+    return isinstance(op, Multi) and any(each.path.endswith(STATE_PATH) for each in op.ops)
+
+
+class TestElection:
+    def test_the_first_broker_becomes_controller_with_epoch_one(self):
+        bench = ControllerBench().start()
+
+        assert bench.node.controller.is_active
+        assert bench.data(paths.CONTROLLER_EPOCH) == b"1"
+        assert b'"brokerid":1' in (bench.data(paths.CONTROLLER) or b"")
+        assert b'"version":2' in (bench.data(paths.FEATURE) or b"")
+        assert [host for host, _ in bench.told_of(UpdateMetadataRequest)] == ["one"]
+
+    def test_a_broker_that_finds_a_controller_waits_until_it_is_gone(self):
+        bench = ControllerBench()
+        bench.tree.open_session(900)
+        bench.tree.apply(Create(paths.CONTROLLER, b'{"brokerid":7}', ephemeral=True), 900, 1)
+        bench.tree.apply(Create(paths.CONTROLLER_EPOCH, b"41"), 900, 1)
+        bench.start()
+        assert not bench.node.controller.is_active
+        assert bench.node.controller.active_controller == 7
+
+        bench.zk(Delete(paths.CONTROLLER, ANY_VERSION))
+
+        assert bench.node.controller.is_active
+        assert bench.data(paths.CONTROLLER_EPOCH) == b"42"
+
+    @pytest.mark.parametrize("applied", [True, False])
+    def test_a_lost_answer_to_the_election_is_found_out(self, applied: bool):
+        bench = ControllerBench()
+        lost = []
+
+        def lose(op: object) -> bool | None:
+            if isinstance(op, Multi) and op.ops[0].path == paths.CONTROLLER and not lost:
+                lost.append(op)
+                return applied
+            return None
+
+        bench.lose = lose
+        bench.start()
+        bench.advance(1_000)
+
+        assert lost
+        assert bench.node.controller.is_active
+        assert bench.data(paths.CONTROLLER_EPOCH) == b"1"
+
+    def test_a_controller_node_that_is_no_json_is_respected(self):
+        bench = ControllerBench()
+        bench.tree.open_session(900)
+        bench.tree.apply(Create(paths.CONTROLLER, b"{{{", ephemeral=True), 900, 1)
+
+        bench.start()
+
+        assert not bench.node.controller.is_active
+
+    def test_a_deposed_controller_resigns_when_it_hears_of_it(self):
+        bench = in_office(2)
+
+        bench.depose(by=2)
+
+        assert not bench.node.controller.is_active
+        assert bench.node.controller.active_controller == 2
+
+    def test_a_zombie_is_fenced_at_its_first_write(self):
+        """It does not know yet that another was elected: its watches are late (KAFKA-6082)."""
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        deliver = bench.deliver
+        bench.deliver = lambda fired: None  # type: ignore[method-assign]
+        bench.depose(by=2)
+        assert bench.node.controller.is_active
+
+        bench.deliver = deliver  # type: ignore[method-assign]
+        bench.unregister(2)
+
+        assert not bench.node.controller.is_active
+        assert bench.led("orders", 0) == (1, 0, (1, 2))
+        assert b'"brokerid":2' in (bench.data(paths.CONTROLLER) or b"")
+
+    def test_session_expiry_ends_the_term_and_the_next_one_knows_nothing_of_it(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        first = bench.node.controller.term
+        epoch = bench.node.registration.broker_epoch
+
+        bench.expire_session(101)
+
+        second = bench.node.controller.term
+        assert second is not None
+        assert second is not first
+        assert first is not None
+        assert first.is_over
+        assert bench.data(paths.CONTROLLER_EPOCH) == b"2"
+        assert bench.node.registration.broker_epoch > epoch
+
+    def test_who_waits_at_expiry_hears_that_this_is_not_the_controller(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        bench.zk_is_held = True
+        bench.unregister(2)
+        connection = bench.connect()
+        bench.send(connection, ElectLeadersRequest(topic_partitions=None), 2)
+        assert bench.written == []
+
+        bench.zk_is_held = False
+        bench.expire_session(101)
+
+        assert len(bench.written) == 1
+
+    def test_a_controller_that_leaves_gives_the_office_back_at_once(self):
+        bench = in_office(2)
+
+        bench.node.controller.stop()
+        bench.settle()
+
+        assert not bench.has(paths.CONTROLLER)
+
+    def test_a_mistake_of_ours_makes_it_give_way_and_stand_again_later(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        assert bench.node.controller.term is not None
+        bench.node.controller.term.core.context.partitions.clear()
+        bench.node.controller.term.core.context.topics["orders"].partitions[0].status = None  # type: ignore[assignment]
+
+        bench.zk(Create(paths.delete_topic("orders")))
+
+        assert not bench.node.controller.is_active
+        assert not bench.has(paths.CONTROLLER)
+        bench.advance(1_500)
+        assert bench.node.controller.is_active
+        assert bench.data(paths.CONTROLLER_EPOCH) == b"2"
+
+
+class TestWrites:
+    def test_every_write_of_the_controller_is_fenced_by_its_epoch(self):
+        bench = in_office(2, 3)
+        fence = Check(paths.CONTROLLER_EPOCH, 1)
+
+        bench.create_topic("orders", (1, 2, 3), (2, 3, 1))
+        bench.unregister(3)
+        bench.zk(Create(paths.LOG_DIR_EVENT_PREFIX, encode_log_dir_event(BrokerId(2)), sequential=True))
+        bench.register(3)
+        bench.zk(Create(paths.delete_topic("orders")))
+
+        written = [op for op in bench.zk_log if isinstance(op, Multi)]
+        loose = [op for op in bench.zk_log if isinstance(op, Create | Delete | SetData)]
+        assert len(written) >= 4
+        assert all(op.ops[0] == fence for op in written)
+        assert loose == []
+        assert not bench.has(paths.topic("orders"))
+
+    def test_a_new_topic_gets_states_in_few_transactions_and_everybody_hears(self):
+        bench = in_office(2, 3)
+
+        bench.create_topic("orders", *[(1 + i % 3, 1 + (i + 1) % 3) for i in range(1_000)])
+
+        assert bench.state("orders", 999) == LeaderAndIsr(1, 0, (1, 2), 0, 1)  # type: ignore[arg-type]
+        assert len([op for op in bench.zk_log if writes_states(op)]) == 4
+        told = bench.told_of(LeaderAndIsrRequest)
+        assert sorted(host for host, _ in told) == ["one", "three", "two"]
+        assert all(row.is_new for _, r in told for t in r.topic_states for row in t.partition_states)
+        metadata = bench.told_of(UpdateMetadataRequest)
+        assert sorted(host for host, _ in metadata) == ["one", "three", "two"]
+
+    def test_added_partitions_are_created_beside_the_others(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        node = bench.topic("orders")
+        grown = {**node.partitions, 1: node.partitions[0], 2: node.partitions[0]}
+
+        bench.zk(SetData(paths.topic("orders"), encode_topic(TopicNode(node.topic_id, grown)), ANY_VERSION))
+
+        assert bench.led("orders", 2) == (1, 0, (1, 2))
+        assert len([op for op in bench.zk_log if writes_states(op)]) == 1
+
+    def test_parents_that_a_dead_controller_left_are_used(self):
+        bench = in_office(2)
+        content = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAw","partitions":{"0":[1,2],"1":[2,1]}}'
+
+        bench.zk(
+            Multi(
+                (
+                    Create(paths.topic("orders"), content),
+                    Create("/brokers/topics/orders/partitions"),
+                    Create("/brokers/topics/orders/partitions/1"),
+                )
+            )
+        )
+
+        assert bench.led("orders", 0) == (1, 0, (1, 2))
+        assert bench.led("orders", 1) == (2, 0, (2, 1))
+
+    def test_a_conflict_is_decided_again_from_what_stands_there(self):
+        bench = in_office(2, 3, topics={"orders": ((2, 1, 3), (2, 1, 3))})
+        bench.set_state("orders", 0, leader=2, isr=(2, 3))
+
+        bench.unregister(2)
+
+        assert bench.led("orders", 0) == (3, 1, (3,))
+        assert bench.led("orders", 1) == (1, 1, (1, 3))
+
+    @pytest.mark.parametrize("applied", [True, False])
+    def test_a_state_write_whose_answer_is_lost_is_read_back(self, applied: bool):
+        bench = in_office(2, 3, topics={"orders": ((2, 1, 3), (3, 2, 1))})
+        lost = []
+
+        def lose(op: object) -> bool | None:
+            if writes_states(op) and not lost:
+                lost.append(op)
+                return applied
+            return None
+
+        bench.lose = lose
+        bench.unregister(2)
+
+        assert lost
+        assert bench.led("orders", 0) == (1, 1, (1, 3))
+        assert bench.led("orders", 1) == (3, 1, (3, 1))
+        last = bench.told_of(LeaderAndIsrRequest)[-1][1]
+        assert [row.leader_epoch for t in last.topic_states for row in t.partition_states] == [1, 1]
+
+    @pytest.mark.parametrize("applied", [True, False])
+    def test_a_creation_whose_answer_is_lost_is_read_back(self, applied: bool):
+        bench = in_office(2)
+        lost = []
+
+        def lose(op: object) -> bool | None:
+            if writes_states(op) and not lost:
+                lost.append(op)
+                return applied
+            return None
+
+        bench.lose = lose
+        bench.create_topic("orders", (1, 2), (2, 1))
+
+        assert lost
+        assert bench.led("orders", 0) == (1, 0, (1, 2))
+        assert bench.led("orders", 1) == (2, 0, (2, 1))
+
+    def test_partitions_added_while_a_topic_is_rewritten_are_kept(self):
+        bench = in_office(2, 3, topics={"orders": ((1, 2),)})
+        node = bench.topic("orders")
+        grown = encode_topic(
+            TopicNode(node.topic_id, {**node.partitions, 1: node.partitions[0]}, {"colour": "green"})
+        )
+        bench.deliver, deliver = (lambda fired: None), bench.deliver  # type: ignore[method-assign]
+        bench.zk(SetData(paths.topic("orders"), grown, ANY_VERSION))
+        bench.deliver = deliver  # type: ignore[method-assign]
+
+        bench.zk(Create(paths.REASSIGN_PARTITIONS, encode_reassignment({("orders", 0): (3, 2)})))  # type: ignore[dict-item]
+
+        written = bench.topic("orders")
+        assert written.partitions[0].adding == (3,)
+        assert written.partitions[1].replicas == (1, 2)
+        assert written.other == {"colour": "green"}
+        assert written.topic_id == node.topic_id
+
+    def test_a_deleted_topic_leaves_nothing_behind(self):
+        bench = in_office(2, topics={"orders": ((1, 2), (2, 1)), "payments": ((1, 2),)})
+        bench.zk(Create("/config/topics/orders", b'{"version":1,"config":{}}'))
+
+        bench.zk(Create(paths.delete_topic("orders")))
+
+        assert bench.children(paths.TOPICS) == ["payments"]
+        assert bench.children(paths.CONFIG_TOPICS) == []
+        assert bench.children(paths.DELETE_TOPICS) == []
+        assert [h for h, r in bench.told_of(StopReplicaRequest)] == ["one", "two"]
+        assert bench.led("payments", 0) == (1, 0, (1, 2))
+
+    def test_deletion_waits_for_a_broker_that_refused_until_its_next_life(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        bench.delete_errors.add("two")
+        bench.zk(Create(paths.delete_topic("orders")))
+        assert bench.has(paths.topic("orders"))
+
+        bench.delete_errors.clear()
+        bench.unregister(2)
+        bench.register(2)
+
+        assert not bench.has(paths.topic("orders"))
+
+
+class TestTurns:
+    def test_events_wait_for_the_write_of_the_running_turn(self):
+        bench = in_office(2, 3, topics={"orders": ((2, 3, 1),)})
+        bench.zk_is_held = True
+        bench.unregister(2)
+        while bench.held and not writes_states(bench.held[0].operation):
+            bench.answer(bench.held.pop(0))
+            bench.settle()
+
+        bench.unregister(3)
+        assert [op.operation for op in bench.held if not writes_states(op.operation)] == []
+
+        bench.zk_is_held = False
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+        assert bench.led("orders", 0) == (1, 2, (1,))
+
+    def test_a_connection_that_comes_back_with_the_same_session_changes_nothing(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        term = bench.node.controller.term
+
+        bench.node.on_zk_session(SessionSuspended())
+        bench.node.on_zk_session(SessionConnected(bench.session, False))
+        bench.settle()
+
+        assert bench.node.controller.term is term
+        assert bench.data(paths.CONTROLLER_EPOCH) == b"1"
+
+    def test_a_topic_that_comes_while_failover_reads_is_not_missed(self):
+        bench = ControllerBench()
+        bench.zk_is_held = True
+        bench.start()
+        made = False
+        while bench.held:
+            submitted = bench.held.pop(0)
+            bench.answer(submitted)
+            op = submitted.operation
+            if not made and isinstance(op, GetData) is False and getattr(op, "path", "") == paths.TOPICS:
+                made = getattr(op, "watch", False)
+                if made:
+                    bench.zk_is_held = True
+                    bench.create_topic("late", (1,))
+            bench.settle()
+
+        assert made
+        assert bench.led("late", 0) == (1, 0, (1,))
+
+    def test_a_hundred_hints_are_one_look(self):
+        bench = in_office(2)
+        bench.zk_is_held = True
+
+        for number in range(100):
+            bench.create_topic(f"topic{number}", (1, 2))
+        bench.zk_is_held = False
+        while bench.held:
+            bench.answer(bench.held.pop(0))
+            bench.settle()
+
+        assert bench.led("topic99", 0) == (1, 0, (1, 2))
+        assert len([op for op in bench.zk_log if writes_states(op)]) <= 2
+
+
+class TestBrokers:
+    def test_a_silent_broker_hears_everything_in_order_once_it_listens(self):
+        bench = in_office(2)
+        bench.silent.add("two")
+        bench.create_topic("orders", (1, 2))
+        bench.create_topic("payments", (2, 1))
+        bench.advance(500)
+        assert [host for host, _ in bench.told if host == "two"] == []
+
+        bench.silent.clear()
+        bench.advance(5_000)
+
+        heard = [
+            (type(request).__name__, [topic.topic_name for topic in request.topic_states])
+            for host, request in bench.told
+            if host == "two"
+        ]
+        assert heard == [
+            ("LeaderAndIsrRequest", ["orders"]),
+            ("UpdateMetadataRequest", ["orders"]),
+            ("LeaderAndIsrRequest", ["payments"]),
+            ("UpdateMetadataRequest", ["payments"]),
+        ]
+
+    def test_what_was_queued_for_a_dead_broker_is_dropped(self):
+        bench = in_office(2)
+        bench.silent.add("two")
+        bench.create_topic("orders", (1, 2))
+        bench.unregister(2)
+        bench.silent.clear()
+
+        bench.advance(5_000)
+
+        assert [host for host, _ in bench.told if host == "two"] == []
+
+    def test_a_returning_broker_hears_all_partitions_before_its_own(self):
+        bench = in_office(2, topics={"orders": ((1, 2),), "payments": ((1,),)})
+        bench.unregister(2)
+        bench.told.clear()
+
+        bench.register(2)
+
+        heard = [request for host, request in bench.told if host == "two"]
+        assert isinstance(heard[0], UpdateMetadataRequest)
+        assert [topic.topic_name for topic in heard[0].topic_states] == ["orders", "payments"]
+        assert [broker.id for broker in heard[0].live_brokers] == [1, 2]
+        assert isinstance(heard[1], LeaderAndIsrRequest)
+        assert [topic.topic_name for topic in heard[1].topic_states] == ["orders"]
+
+    def test_a_failed_log_directory_moves_the_leaders_on_it(self):
+        bench = in_office(2, topics={"orders": ((2, 1), (2, 1))})
+        bench.storage_errors.add(("two", "orders", 0))
+
+        bench.zk(Create(paths.LOG_DIR_EVENT_PREFIX, encode_log_dir_event(BrokerId(2)), sequential=True))
+
+        assert bench.led("orders", 0) == (1, 1, (1,))
+        assert bench.led("orders", 1) == (2, 0, (2, 1))
+        assert bench.children(paths.LOG_DIR_EVENT_NOTIFICATION) == []
+
+
+class TestRequests:
+    def alter(self, bench: ControllerBench, isr: tuple[int, ...], **changes: int) -> object:
+        epoch = changes.get("broker_epoch", bench.node.registration.broker_epoch)
+        topic_id = bench.topic("orders").topic_id or TopicId(bytes(16))
+        return bench.ask(
+            AlterPartitionRequest(
+                broker_id=1,
+                broker_epoch=epoch,
+                topics=[
+                    RequestTopicData(
+                        topic_id=topic_id,
+                        partitions=[
+                            RequestPartitionData(
+                                leader_epoch=0,
+                                partition_epoch=changes.get("partition_epoch", 0),
+                                new_isr_with_epochs=[BrokerState(broker_id=b) for b in isr],
+                                leader_recovery_state=changes.get("recovery", 0),
+                            )
+                        ],
+                    ),
+                    RequestTopicData(topic_id=b"no such topic id", partitions=[RequestPartitionData()]),
+                ],
+            ),
+            3,
+        )
+
+    def test_alter_partition_writes_the_isr_and_answers_the_new_epoch(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+
+        answer = self.alter(bench, (1,))
+
+        row = answer.topics[0].partitions[0]  # type: ignore[attr-defined]
+        assert (row.error_code, row.isr, row.partition_epoch, row.leader_id) == (0, (1,), 1, 1)
+        assert answer.topics[1].partitions[0].error_code == 100  # type: ignore[attr-defined]
+        assert bench.led("orders", 0) == (1, 0, (1,))
+
+    def test_alter_partition_of_an_earlier_life_is_refused_as_a_whole(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+
+        answer = self.alter(bench, (1,), broker_epoch=3)
+
+        assert answer.error_code == 77  # type: ignore[attr-defined]
+        assert answer.topics == []  # type: ignore[attr-defined]
+
+    def test_an_unknown_recovery_state_is_refused_as_a_whole(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+
+        assert self.alter(bench, (1,), recovery=9).error_code == -1  # type: ignore[attr-defined]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"not json",
+            b"[]",
+            b'{"partitions":{"x":[1]}}',
+            b'{"partitions":{"0":"one"}}',
+            b'{"partitions":{"0":[]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAw"}',
+            b'{"partitions":{"0":[1,1]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAw"}',
+            b'{"partitions":{"0":[1]},"topic_id":"short"}',
+        ],
+    )
+    def test_a_topic_that_cannot_be_read_is_left_alone_and_the_others_are_served(self, content: bytes):
+        bench = in_office(2)
+
+        bench.zk(Create(paths.topic("broken"), content))
+        bench.create_topic("orders", (1, 2))
+
+        assert bench.node.controller.is_active
+        assert bench.led("orders", 0) == (1, 0, (1, 2))
+        assert bench.state("broken", 0) is None
+
+    def test_a_broken_topic_that_is_mended_is_served(self):
+        bench = in_office(2)
+        bench.zk(Create(paths.topic("orders"), b"not json"))
+
+        mended = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAw","partitions":{"0":[2,1]}}'
+        bench.zk(SetData(paths.topic("orders"), mended, ANY_VERSION))
+
+        assert bench.led("orders", 0) == (2, 0, (2, 1))
+
+    def test_a_gap_among_the_partitions_does_not_matter(self):
+        bench = in_office(2)
+        content = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAw","partitions":{"0":[1,2],"7":[2,1]}}'
+
+        bench.zk(Create(paths.topic("orders"), content))
+
+        assert bench.led("orders", 7) == (2, 0, (2, 1))
+
+    def test_a_topic_without_an_id_gets_one(self):
+        bench = in_office(2)
+
+        bench.zk(Create(paths.topic("old"), b'{"version":1,"partitions":{"0":[1,2]}}'))
+
+        node = bench.topic("old")
+        assert node.topic_id is not None
+        assert bench.node.controller.topic_name(node.topic_id) == "old"
+
+    def test_a_state_that_cannot_be_read_is_left_alone(self):
+        bench = in_office(2, 3, topics={"orders": ((2, 1), (2, 1))})
+        bench.zk(SetData("/brokers/topics/orders/partitions/0/state", b"{}", ANY_VERSION))
+
+        bench.unregister(2)
+
+        assert bench.data("/brokers/topics/orders/partitions/0/state") == b"{}"
+        assert bench.led("orders", 1) == (1, 1, (1,))
+
+    def test_a_registration_that_cannot_be_read_counts_as_none(self):
+        bench = in_office()
+
+        bench.zk(Create(paths.broker(2), b'{"version":', ephemeral=True))
+        bench.zk(Create("/brokers/ids/not-a-number", b"{}", ephemeral=True))
+        bench.create_topic("orders", (2, 1))
+
+        assert bench.led("orders", 0) == (1, 0, (1,))
+
+    @pytest.mark.parametrize("content", [b"{", b'{"partitions":[{"topic":1}]}', b""])
+    def test_old_tools_znodes_that_cannot_be_read_are_removed(self, content: bytes):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+
+        bench.zk(Create(paths.REASSIGN_PARTITIONS, content))
+        bench.zk(Create(paths.PREFERRED_REPLICA_ELECTION, content))
+
+        assert not bench.has(paths.REASSIGN_PARTITIONS)
+        assert not bench.has(paths.PREFERRED_REPLICA_ELECTION)
+
+    def test_old_tools_may_write_again_once_the_first_is_done(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+        for _ in range(2):
+            bench.zk(Create(paths.REASSIGN_PARTITIONS, encode_reassignment({("ghost", 0): (1,)})))  # type: ignore[dict-item]
+            assert not bench.has(paths.REASSIGN_PARTITIONS)
+
+    def test_topics_may_not_be_deleted_where_that_is_switched_off(self):
+        bench = ControllerBench(a_config(delete_topic_enable="false")).start()
+        bench.create_topic("orders", (1,))
+
+        bench.zk(Create(paths.delete_topic("orders")))
+
+        assert bench.has(paths.topic("orders"))
+        assert bench.children(paths.DELETE_TOPICS) == []
+
+    def test_a_wall_clock_that_jumps_changes_nothing(self):
+        bench = in_office(2, topics={"orders": ((2, 1),)})
+        bench.clock.wall_ms = lambda: -10_000_000  # type: ignore[method-assign]
+
+        bench.unregister(2)
+
+        assert bench.led("orders", 0) == (1, 1, (1,))
+
+
+def test_unclean_election_asks_the_topic_first_and_the_broker_then():
+    bench = in_office(2, topics={"strict": ((2, 1),), "loose": ((2, 1),)})
+    bench.zk(
+        Create("/config/topics/loose", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
+    )
+    bench.zk(
+        Create("/config/topics/strict", b'{"version":1,"config":{"unclean.leader.election.enable":"false"}}')
+    )
+    for topic in ("strict", "loose"):
+        bench.set_state(topic, 0, leader=2, isr=(2,))
+
+    bench.unregister(2)
+
+    assert bench.led("loose", 0) == (1, 1, (1,))
+    assert bench.led("strict", 0) == (-1, 1, (2,))
+
+
+def test_leaders_return_to_their_preferred_replicas_by_themselves():
+    bench = in_office(2, topics={"orders": ((2, 1),)})
+    bench.unregister(2)
+    bench.register(2)
+    bench.set_state("orders", 0, leader=1, isr=(1, 2), epoch=1)
+    bench.zk(
+        Create(paths.ISR_CHANGE_PREFIX, encode_partitions([TopicPartition("orders", 0)]), sequential=True)
+    )
+    assert bench.children(paths.ISR_CHANGE_NOTIFICATION) == []
+
+    bench.advance(6_000)
+
+    assert bench.led("orders", 0) == (2, 2, (1, 2))
+
+
+def test_leaders_stay_where_rebalancing_is_switched_off():
+    bench = ControllerBench(a_config(auto_leader_rebalance_enable="false")).start()
+    bench.register(2)
+    bench.create_topic("orders", (2, 1))
+    bench.unregister(2)
+    bench.register(2)
+    bench.set_state("orders", 0, leader=1, isr=(1, 2), epoch=1)
+    bench.zk(
+        Create(paths.ISR_CHANGE_PREFIX, encode_partitions([TopicPartition("orders", 0)]), sequential=True)
+    )
+
+    bench.advance(700_000)
+
+    assert bench.led("orders", 0) == (1, 1, (1, 2))
