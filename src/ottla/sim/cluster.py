@@ -95,8 +95,13 @@ class Cluster:
             self._create_topic(f"topic-{topic}")
 
     def _all_registered(self) -> bool:
-        for broker in self.brokers.values():
+        """Every broker is up, holds its registration, and knows of all the others."""
+        for number, broker in self.brokers.items():
             if not broker.is_running or len(broker.node.metadata.brokers) < len(self.brokers):
+                return False
+            node = self.zookeeper.tree.nodes.get(f"/brokers/ids/{number}")
+            session = self.zookeeper.session_of(broker)
+            if node is None or session is None or node.owner != session.number:
                 return False
         return True
 
@@ -218,7 +223,7 @@ class Cluster:
             state = self._state(partition)
             if state is None or state["leader"] < 0 or len(state["isr"]) < self.shape.replication_factor:
                 return False
-        return all(broker.is_running for broker in self.brokers.values())
+        return self._all_registered()
 
     def _state(self, partition: TopicPartition) -> dict[str, Any] | None:
         path = f"/brokers/topics/{partition.topic}/partitions/{partition.partition}/state"

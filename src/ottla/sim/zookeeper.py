@@ -87,6 +87,8 @@ class ZooKeeperService:
         self.is_slow = False
         self.sessions: dict[int, Session] = {}
         self.on_write: Callable[[Op, Any], None] | None = None
+        self._untold: list[Session] = []
+        """Sessions that are over while their owners believe in them."""
         self._last_session = 0
         world.after(SECOND // 10, self._watch_over)
 
@@ -113,7 +115,9 @@ class ZooKeeperService:
     def submit(self, owner: Owner, token: int, op: Op) -> None:
         session = self.session_of(owner)
         if session is None:
-            self.world.after(0, lambda: owner.on_zk_result(token, Lost(False)))
+            session = next((ended for ended in self._untold if ended.owner is owner), None)
+        if session is None:
+            self.world.after(RECONNECT_US, lambda: owner.on_zk_result(token, Lost(False)))
         elif not session.is_connected:
             session.queued.append((token, op))
         else:
@@ -139,6 +143,9 @@ class ZooKeeperService:
 
     def process_died(self, owner: Owner) -> None:
         """Nobody holds the client's side any more; the servers will find out."""
+        for ended in self._untold:
+            if ended.owner is owner:
+                ended.owner = _Nobody(owner.host)
         session = self.session_of(owner)
         if session is not None:
             session.owner = _Nobody(owner.host)
@@ -275,6 +282,8 @@ class ZooKeeperService:
         """The session is over at the servers; its owner hears of it when it can be reached."""
         self.sessions.pop(session.number, None)
         session.is_over = True
+        session.is_connected = False
+        self._untold.append(session)
         self._deliver(self.tree.end_session(session.number))
         self._tell_the_end(session)
 
@@ -286,6 +295,7 @@ class ZooKeeperService:
         if not self._reachable(owner):
             self.world.after(RECONNECT_US, lambda: self._tell_the_end(session))
             return
+        self._untold.remove(session)
         session.connection += 1
         lost, session.in_flight = session.in_flight, {}
         queued, session.queued = session.queued, []
@@ -300,6 +310,8 @@ class ZooKeeperService:
         """A paused process hears of the end when it goes on; a dead one never does."""
         if getattr(session.owner, "is_paused", False):
             self.world.after(RECONNECT_US, lambda: self._tell_the_end(session))
+        else:
+            self._untold.remove(session)
 
     def _reachable(self, owner: Owner) -> bool:
         return self.is_up and self.network.can_talk(owner.host, HOST)
