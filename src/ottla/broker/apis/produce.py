@@ -52,6 +52,7 @@ _UNVERIFIED = frozenset(
 )
 
 
+_KNOWN_ACKS = (-1, 1, 0)
 _EXPLAINED = (int(ErrorCode.NOT_ENOUGH_REPLICAS), int(ErrorCode.INVALID_TXN_STATE))
 """Only transaction verification gives these a text."""
 
@@ -85,13 +86,14 @@ def handle(node: "Node", request: Request, body: ProduceRequest) -> ProduceRespo
     if spoiled is None and is_transactional:
         spoiled = _refuse_transaction(body, batches)
     if spoiled is not None:
-        return _finish(node, request, body.acks, [(batch, spoiled) for batch in batches])
+        results = [(batch, _refusal(batch.partition, spoiled, -1)) for batch in batches]
+        return _finish(node, request, body, results, [])
     if is_transactional and node.config.transactions.transaction_partition_verification_enable:
         unverified = _unverified(node, batches)
         if unverified:
             _verify_first(node, request, body, batches, unverified)
             return None
-    return _append_all(node, request, body, batches, {})
+    return _append_all(node, request, body, batches, None)
 
 
 def _refuse_transaction(body: ProduceRequest, batches: list[Batch]) -> Refused | None:
@@ -105,7 +107,7 @@ def _refuse_transaction(body: ProduceRequest, batches: list[Batch]) -> Refused |
     return _SEVERAL_PRODUCERS if len(producers) > 1 else None
 
 
-# --- append -------------------------------------------------------------------------------------------------
+# --- append -----------------------------------------------------------------------------------------------
 
 
 def _append_all(
@@ -113,130 +115,113 @@ def _append_all(
     request: Request,
     body: ProduceRequest,
     batches: list[Batch],
-    verified: dict[TopicPartition, "int | Refused"],
+    verified: "dict[TopicPartition, int | Refused] | None",
 ) -> ProduceResponse | None:
     """Each batch to its partition; those in ``verified`` with their token, or with their refusal."""
     acks = body.acks
-    may_use_internal = request.client_id == ADMIN_CLIENT
-    outcomes: list[tuple[Batch, Refused | PartitionProduceResponse]] = []
+    is_admin = request.client_id == ADMIN_CLIENT
+    results: list[tuple[Batch, PartitionProduceResponse]] = []
     waits: list[tuple[Partition, int, PartitionProduceResponse]] = []
     for batch in batches:
         topic, index, records, header = batch
-        known = node.metadata.topics.get(topic)
-        if known is None or index not in known.partitions:
-            outcomes.append((batch, _UNKNOWN_TOPIC))
+        token = verified.get(TopicPartition(topic, index)) if verified is not None else None
+        partition = _find(node, batch, acks, token, is_admin)
+        if isinstance(partition, Refused):
+            results.append((batch, _refusal(index, partition, -1)))
             continue
-        if isinstance(header, Refused):
-            outcomes.append((batch, header))
-            continue
-        token = verified.get(TopicPartition(topic, index)) if verified else None
-        refused = _refuse_early(acks, topic, token, may_use_internal)
-        if refused is not None:
-            outcomes.append((batch, refused))
-            continue
-        partition = node.partitions.find(topic, index)
-        if partition is None:
-            outcomes.append((batch, Refused(int(node.partitions.why_missing(topic, index)))))
-            continue
-        assert records is not None, "a batch without records has no header"
-        outcome = partition.append(
-            records,
-            header,
-            acks,
-            verification=token if isinstance(token, int) else None,
-            must_be_verified=isinstance(token, int),
-        )
+        assert records is not None, "what has no records was refused"
+        assert not isinstance(header, Refused), "and what has no header"
+        if isinstance(token, int):
+            outcome = partition.append(records, header, acks, verification=token, must_be_verified=True)
+        else:
+            outcome = partition.append(records, header, acks)
         if isinstance(outcome, Refused):
-            if outcome.while_appending:
-                outcomes.append((batch, _refusal(index, outcome, partition.log.log_start_offset)))
-            else:
-                outcomes.append((batch, outcome))
+            log_start_offset = partition.log.log_start_offset if outcome.while_appending else -1
+            results.append((batch, _refusal(index, outcome, log_start_offset)))
             continue
         result = PartitionProduceResponse(
-            index=index,
-            base_offset=outcome.base_offset,
-            log_append_time_ms=outcome.log_append_time_ms,
-            log_start_offset=outcome.log_start_offset,
+            index, 0, outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset
         )
-        outcomes.append((batch, result))
+        results.append((batch, result))
         if acks == -1:
             waits.append((partition, outcome.last_offset + 1, result))
-    return _finish(node, request, acks, outcomes, waits, body.timeout_ms)
+    return _finish(node, request, body, results, waits)
 
 
-def _refuse_early(
-    acks: int, topic: str, token: "int | Refused | None", may_use_internal: bool
-) -> Refused | None:
+def _find(
+    node: "Node", batch: Batch, acks: int, token: "int | Refused | None", is_admin: bool
+) -> Partition | Refused:
+    """The partition to append to, or the first reason why not."""
+    topic, index, _, header = batch
+    known = node.metadata.topics.get(topic)
+    if known is None or index not in known.partitions:
+        return _UNKNOWN_TOPIC
+    if isinstance(header, Refused):
+        return header
     if isinstance(token, Refused):
         return token
-    if acks not in (-1, 0, 1):
+    if acks not in _KNOWN_ACKS:
         return _INVALID_ACKS
-    if topic in CLOSED_TOPICS and not may_use_internal:
+    if topic in CLOSED_TOPICS and not is_admin:
         return _INVALID_TOPIC
-    return None
+    partition = node.partitions.find(topic, index)
+    return partition if partition is not None else Refused(int(node.partitions.why_missing(topic, index)))
 
 
-# --- answer -------------------------------------------------------------------------------------------------
+# --- answer -----------------------------------------------------------------------------------------------
 
 
 def _finish(
     node: "Node",
     request: Request,
-    acks: int,
-    outcomes: "list[tuple[Batch, Refused | PartitionProduceResponse]]",
-    waits: "list[tuple[Partition, int, PartitionProduceResponse]] | None" = None,
-    timeout_ms: int = 0,
+    body: ProduceRequest,
+    results: list[tuple[Batch, PartitionProduceResponse]],
+    waits: list[tuple[Partition, int, PartitionProduceResponse]],
 ) -> ProduceResponse | None:
-    if acks == 0:
-        _finish_silently(request, outcomes)
+    if body.acks == 0:
+        _finish_silently(request, results)
         return None
-    response = _response(node, request, outcomes)
-    if waits:
-        parked: ParkedProduce | None = None
-        for partition, end_offset, result in waits:
-            leader = partition.leader
-            code = (
-                leader.append_outcome(end_offset) if leader is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            )
-            if code is not None:
-                result.error_code = int(code)
-                continue
-            if parked is None:
-                parked = ParkedProduce(node.waiting, request, response)
-            parked.wait_for(partition, end_offset, result)
-        if parked is not None:
-            node.waiting.deadlines.add(parked, max(0, timeout_ms))
-            return None
-    return response
+    response = _response(node, request, results)
+    parked: ParkedProduce | None = None
+    for partition, end_offset, result in waits:
+        leader = partition.leader
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if leader is None else leader.append_outcome(end_offset)
+        if code is not None:
+            result.error_code = int(code)
+            continue
+        if parked is None:
+            parked = ParkedProduce(node.waiting, request, response)
+        parked.wait_for(partition, end_offset, result)
+    if parked is None:
+        return response
+    node.waiting.deadlines.add(parked, max(0, body.timeout_ms))
+    return None
 
 
-def _finish_silently(
-    request: Request, outcomes: "list[tuple[Batch, Refused | PartitionProduceResponse]]"
-) -> None:
+def _finish_silently(request: Request, results: list[tuple[Batch, PartitionProduceResponse]]) -> None:
     """Nobody waits for an answer; a closed connection is the only way to say that something failed."""
-    for _, outcome in outcomes:
-        code = outcome.error if isinstance(outcome, Refused) else outcome.error_code
-        if code:
-            request.hang_up(f"produce with acks=0 failed: {ErrorCode(code).name}")
-            return
-    request.reply_nothing()
+    failed = next((result.error_code for _, result in results if result.error_code), 0)
+    if failed:
+        request.hang_up(f"produce with acks=0 failed: {ErrorCode(failed).name}")
+    else:
+        request.reply_nothing()
 
 
 def _response(
-    node: "Node", request: Request, outcomes: "list[tuple[Batch, Refused | PartitionProduceResponse]]"
+    node: "Node", request: Request, results: list[tuple[Batch, PartitionProduceResponse]]
 ) -> ProduceResponse:
     topics: dict[str, TopicProduceResponse] = {}
     hints: LeaderHints | None = None
-    for batch, outcome in outcomes:
-        result = _refusal(batch.partition, outcome, -1) if isinstance(outcome, Refused) else outcome
+    for batch, result in results:
         if result.error_code == _NOT_LEADER and request.api_version >= LEADER_HINTS_SINCE:
             hints = hints or LeaderHints(node, request.listener)
             result.current_leader = LeaderIdAndEpoch(*hints.current_leader(batch.topic, batch.partition))
         topic = topics.get(batch.topic)
         if topic is None:
-            topic = topics[batch.topic] = TopicProduceResponse(name=batch.topic, partition_responses=[])
-        topic.partition_responses.append(result)
-    response = ProduceResponse(responses=list(topics.values()))
+            topics[batch.topic] = TopicProduceResponse(batch.topic, [result])
+        else:
+            topic.partition_responses.append(result)
+    response = ProduceResponse(list(topics.values()))
     if hints is not None:
         response.node_endpoints = [NodeEndpoint(*each) for each in hints.endpoints()]
     return response
