@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -47,7 +48,9 @@ def shown(file: Path) -> str:
 
 @cache
 def tracked_files() -> tuple[Path, ...]:
-    """The files under version control; every file but the hidden and generated ones where there is no git."""
+    """The files under version control; the Python files where there is no git."""
+    if shutil.which("git") is None:
+        return python_files()
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.split("\0")

