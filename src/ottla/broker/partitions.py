@@ -224,22 +224,26 @@ class Partitions:
         if state.leader_epoch > own_epoch:
             is_replica = self.broker_id in state.replicas
             return None if is_replica else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if (
-            state.leader_epoch == own_epoch
-            and partition is not None
-            and own_id is None
-            and topic_id != ZERO_TOPIC_ID
-        ):
-            own_log = partition.log
+        return self._judge_same_epoch(assigned, partition, own_epoch)
+
+    def _judge_same_epoch(self, assigned: Assigned, partition: Partition | None, own_epoch: int) -> ErrorCode:
+        """Only a topic's id may be news in an epoch that is known already."""
+        topic_id = assigned.topic_id
+        if partition is None or assigned.state.leader_epoch < own_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        own_log = partition.log
+        if own_log.topic_id is None and topic_id != ZERO_TOPIC_ID:
             return self._with_storage(lambda: own_log.assign_topic_id(topic_id))
+        if own_log.topic_id is not None and topic_id == ZERO_TOPIC_ID and partition.follower is not None:
+            return _NONE
         return ErrorCode.STALE_CONTROLLER_EPOCH
 
     def _lead(self, assigned: Assigned) -> ErrorCode:
         partition = self._host(assigned)
         if isinstance(partition, ErrorCode):
             return partition
-        self.fetchers.unfollow(partition)
         if partition.become_leader(assigned.state):
+            self.fetchers.unfollow(partition)
             log.info(
                 "leading partition=%s epoch=%d isr=%s start=%d",
                 partition.name,
@@ -258,7 +262,6 @@ class Partitions:
         if assigned.state.leader not in self.live:
             log.info("leader unknown partition=%s leader=%d", partition.name, assigned.state.leader)
             return _NONE
-        was_leader = partition.leader is not None
         if partition.become_follower(assigned.state):
             log.info(
                 "following partition=%s epoch=%d leader=%d from=%d",
@@ -267,9 +270,8 @@ class Partitions:
                 partition.leader_id,
                 partition.log.end_offset,
             )
-            if was_leader or not partition.log.end_offset:
-                for listener in self.listeners:
-                    listener.on_not_leader(partition.name)
+            for listener in self.listeners:
+                listener.on_not_leader(partition.name)
             self.fetchers.follow(partition)
         return _NONE
 

@@ -1,4 +1,7 @@
-"""Fetch 4-17: record batches for consumers and followers; parked until there is enough, or time is up."""
+"""Fetch 0-17: record batches for consumers and followers; parked until there is enough, or time is up.
+
+Versions below 4 would need older record formats: they are refused.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -10,6 +13,7 @@ from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchRes
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
+OLDEST_SERVED = 4
 REPLICA_STATE_SINCE = 15
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
@@ -17,6 +21,8 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 def handle(node: "Node", request: Request, body: FetchRequest) -> FetchResponse | None:
     """Find the reader's session, then answer or park."""
     version = request.api_version
+    if version < OLDEST_SERVED:
+        return _refuse(body, version, ErrorCode.UNSUPPORTED_VERSION)
     is_named_later = version >= REPLICA_STATE_SINCE
     replica_id = body.replica_state.replica_id if is_named_later else body.replica_id
     if body.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):

@@ -1,4 +1,4 @@
-"""ListOffsets 1-9: the ends of a log, or where a time begins in it."""
+"""ListOffsets 0-9: the ends of a log, or where a time begins in it."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -43,6 +43,24 @@ def handle(node: "Node", request: Request, body: ListOffsetsRequest) -> ListOffs
     )
 
 
+def _old_style(partition: Partition, asked: ListOffsetsPartition, bound: int) -> ListOffsetsPartitionResponse:
+    """Version 0 asks for the starts of segments before a time, newest first."""
+    log = partition.log
+    if asked.timestamp == EARLIEST:
+        offsets = [log.log_start_offset]
+    else:
+        starts = [
+            max(each.base_offset, log.log_start_offset) for each in log.segments if each.base_offset < bound
+        ]
+        if asked.timestamp != LATEST:
+            kept = [each for each in log.segments if each.modified_ms <= asked.timestamp]
+            starts = starts[: len(kept)]
+        offsets = sorted({*starts, *([bound] if asked.timestamp == LATEST else [])}, reverse=True)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, old_style_offsets=tuple(offsets[: asked.max_num_offsets])
+    )
+
+
 def _refused(asked: ListOffsetsPartition, error: ErrorCode | int) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=int(error))
 
@@ -65,6 +83,8 @@ def _answer(
     if code := check(asked.current_leader_epoch):
         return _refused(asked, code)
     try:
+        if request.api_version == 0:
+            return _old_style(partition, asked, _Bound(partition, body).offset)
         return _find(partition, asked, _Bound(partition, body), request.api_version)
     except LogDirectoryFailed as failed:
         node.partitions.directory_failed(failed)
