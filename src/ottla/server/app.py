@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ottla.broker.node import Node
 from ottla.broker.outputs import Exit
@@ -116,15 +117,17 @@ class BrokerProcess:
         self.edge.on_refuse = self._refuse
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.edge.begin_shutdown)
-        zk: ZooKeeperClient | None = None
+        connecting = loop.create_task(self._connect_to_zookeeper())
         try:
-            zk = await self._connect_to_zookeeper()
-            self.edge.begin(zk)
+            either: set[asyncio.Future[Any]] = {connecting, self.edge.exit}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if connecting.done():
+                self.edge.begin(connecting.result())
             return self._said(await self.edge.exit)
         except ZooKeeperUnavailable as unavailable:
             return self._said(Exit(1, str(unavailable)))
         finally:
-            await self._stop(zk)
+            await self._stop(connecting)
 
     def _bind(self) -> None:
         """Take the ports before anything is promised to anybody; port 0 becomes a real one here."""
@@ -150,6 +153,7 @@ class BrokerProcess:
 
     async def _connect_to_zookeeper(self) -> ZooKeeperClient:
         zookeeper = self.config.zookeeper
+        log.info("connecting to zookeeper connect=%s", zookeeper.zookeeper_connect)
         client = await ZooKeeperClient.connect(
             zookeeper.zookeeper_connect,
             limit_ms=zookeeper.connection_timeout_ms,
@@ -221,13 +225,15 @@ class BrokerProcess:
         )
         return last.code
 
-    async def _stop(self, zk: ZooKeeperClient | None) -> None:
+    async def _stop(self, connecting: "asyncio.Task[ZooKeeperClient]") -> None:
         self._refuse()
         for task in list(self._tasks):
             task.cancel()
         await self.edge.drain(DRAIN_SECONDS_MAX)
-        if zk is not None:
-            await zk.close()
+        connecting.cancel()
+        await asyncio.wait({connecting})
+        if not connecting.cancelled() and connecting.exception() is None:
+            await connecting.result().close()
 
 
 def main(arguments: list[str]) -> int:
