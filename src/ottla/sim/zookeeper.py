@@ -137,9 +137,10 @@ class ZooKeeperService:
 
     def close(self, owner: Owner) -> None:
         """The process ends its session in order."""
-        session = self.session_of(owner)
-        if session is not None:
-            self._end(session)
+        self.process_died(owner)
+        for session in list(self.sessions.values()):
+            if session.owner.host == owner.host and isinstance(session.owner, _Nobody):
+                self._end(session)
 
     def process_died(self, owner: Owner) -> None:
         """Nobody holds the client's side any more; the servers will find out."""
@@ -244,7 +245,8 @@ class ZooKeeperService:
                     self._reconnect(session)
             else:
                 silent_us = now_us - session.heard_us
-                if session.is_connected and silent_us > session.timeout_us * 2 // 3:
+                has_noticed = session.owner.is_running and silent_us > session.timeout_us * 2 // 3
+                if session.is_connected and has_noticed:
                     self._suspend(session)
                 if silent_us > session.timeout_us and self.is_up:
                     self._end(session)
@@ -255,8 +257,6 @@ class ZooKeeperService:
         session.is_connected = False
         session.connection += 1
         lost, session.in_flight = session.in_flight, {}
-        if not session.owner.is_running:
-            return
         for token in lost:
             session.owner.on_zk_result(token, Lost(True))
         session.owner.on_zk_event(SessionSuspended("no answer"))
