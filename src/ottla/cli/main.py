@@ -26,6 +26,12 @@ COMMANDS: dict[str, str] = {
 class _Commands(TyperGroup):
     """Finds a command in the list above and imports its module."""
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # Only the names, for "did you mean": the commands themselves come from get_command.
+        names: Any = dict.fromkeys(COMMANDS)
+        self.commands = names
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 

@@ -51,10 +51,11 @@ def test_version_is_the_installed_one() -> None:
     assert shown.output.strip().removeprefix("ottla ")[0].isdigit()
 
 
-def test_unknown_command_is_a_usage_error() -> None:
-    shown = CliRunner().invoke(frame.app, ["nonsense"])
+def test_unknown_command_is_a_usage_error_that_names_the_one_that_was_meant() -> None:
+    shown = CliRunner().invoke(frame.app, ["zookeper"])
 
     assert shown.exit_code == 2
+    assert "Did you mean 'zookeeper'?" in shown.output
 
 
 def test_refusal_is_one_sentence_on_standard_error_and_exit_code_1(
