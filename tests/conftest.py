@@ -75,11 +75,10 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embed
 
 
 @pytest.fixture(scope="session")
-def _chroots(zookeeper_server: EmbeddedZooKeeper) -> Iterator[Chroots]:
+def _chroots(zookeeper_server: EmbeddedZooKeeper) -> Chroots:
     from support.zookeeper_chroots import Chroots
 
-    with Chroots(zookeeper_server) as chroots:
-        yield chroots
+    return Chroots(zookeeper_server)
 
 
 @pytest.fixture

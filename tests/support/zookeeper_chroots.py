@@ -1,14 +1,22 @@
-"""Gives every test a part of one shared ZooKeeper for itself."""
+"""Gives every test a part of one shared ZooKeeper for itself.
+
+The nodes are made over a bare socket: a client with a thread of its own would live through the whole session, and
+its use of chance would reach into the tests that draw from it.
+"""
 
 from __future__ import annotations
 
 import itertools
+import socket
+import struct
 from dataclasses import dataclass
-from typing import Self
-
-from kazoo.client import KazooClient
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+from ottla.launch.ports import LOOPBACK
+
+CREATE = 1
+ALL_PERMISSIONS = 31
+PERSISTENT = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +33,44 @@ class Chroot:
 
 
 class Chroots:
-    """Makes the nodes, through one session that lasts as long as the server."""
+    """Makes the nodes, each through a session of a moment."""
 
     def __init__(self, server: EmbeddedZooKeeper) -> None:
         self._server = server
-        self._client = KazooClient(server.connect)
         self._numbers = itertools.count(1)
 
     def make(self) -> Chroot:
         """A node that no other test has."""
         chroot = f"/test-{next(self._numbers)}"
-        self._client.create(chroot)
+        with socket.create_connection((LOOPBACK, self._server.port), timeout=30) as connection:
+            _ask(connection, struct.pack(">iqiqi16s?", 0, 0, 10_000, 0, 16, bytes(16), False))
+            answer = _ask(connection, _create(chroot))
+            _ask(connection, struct.pack(">ii", 2, -11))
+        (error,) = struct.unpack_from(">i", answer, 12)
+        assert error == 0, f"ZooKeeper refused to create {chroot}: {error}"
         return Chroot(self._server.connect, chroot)
 
-    def __enter__(self) -> Self:
-        self._client.start()
-        return self
 
-    def __exit__(self, *_error: object) -> None:
-        self._client.stop()
-        self._client.close()
+def _create(path: str) -> bytes:
+    acl = struct.pack(">ii", 1, ALL_PERMISSIONS) + _text("world") + _text("anyone")
+    return struct.pack(">ii", 1, CREATE) + _text(path) + _text("") + acl + struct.pack(">i", PERSISTENT)
+
+
+def _text(value: str) -> bytes:
+    return struct.pack(">i", len(value)) + value.encode("ascii")
+
+
+def _ask(connection: socket.socket, request: bytes) -> bytes:
+    connection.sendall(struct.pack(">i", len(request)) + request)
+    with connection.makefile("rb", buffering=0) as stream:
+        (size,) = struct.unpack(">i", _exactly(stream, 4))
+        return _exactly(stream, size)
+
+
+def _exactly(stream: socket.SocketIO, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        part = stream.read(size - len(received))
+        assert part, "ZooKeeper hung up"
+        received += part
+    return received
