@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
@@ -22,6 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # How long an example takes says more about the machine's other work than about the example.
+    settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("ottla")
     config.addinivalue_line("markers", "long: runs with --long alone")
 
 

@@ -1,7 +1,7 @@
 """Gives every test a part of one shared ZooKeeper for itself.
 
-The nodes are made over a bare socket: a client with a thread of its own would live through the whole session, and
-its use of chance would reach into the tests that draw from it.
+The nodes are made over a bare socket: a client with a thread of its own would live through the whole session,
+and its use of chance would reach into the tests that draw from it.
 """
 
 from __future__ import annotations
