@@ -80,6 +80,21 @@ class SubmitToZooKeeper:
 
 
 @dataclass(slots=True)
+class KeepSession:
+    """Write down in this file how to end the present session, should this process die without doing so."""
+
+    path: str
+
+
+@dataclass(slots=True)
+class EndKeptSession:
+    """End the session that this file tells of, if it is the one named: its process is dead."""
+
+    path: str
+    session_id: int
+
+
+@dataclass(slots=True)
 class RunInThread:
     """Do slow work (fsync, cold read, compaction) off the loop; ``on_work_done`` answers."""
 
@@ -106,6 +121,8 @@ Output: TypeAlias = (
     | SendOnLink
     | CloseLink
     | SubmitToZooKeeper
+    | KeepSession
+    | EndKeptSession
     | RunInThread
     | Exit
 )

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ottla.broker.outputs import Exit
+from ottla.broker.outputs import EndKeptSession, Exit, KeepSession
 from ottla.broker.zk_desk import Pause, Steps, persistently
 from ottla.model.cluster import BrokerRegistration, Endpoint
 from ottla.model.ids import BrokerId, TopicId, is_usable_topic_id, topic_id_text
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREDECESSOR_POLL_MS = 200
+SESSION_FILE = "ottla-zookeeper-session"
 T = TypeVar("T")
 
 
@@ -50,15 +51,13 @@ class StartRefused(Exception):
 class Registration:
     """Writes and keeps the broker's registration; ``broker_epoch`` is the czxid of its znode."""
 
-    __slots__ = ("_attempt", "_node", "_owner_session", "broker_epoch", "kept_session_id")
+    __slots__ = ("_attempt", "_node", "_owner_session", "broker_epoch")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._attempt = 0
         self._owner_session = 0
         self.broker_epoch = -1
-        self.kept_session_id = 0
-        """The session of this directory's last owner, which is dead: the directory's lock is ours."""
 
     # ---- before there is a registration
 
@@ -147,6 +146,8 @@ class Registration:
                 self._node.broker_id,
                 owner,
             )
+            # The log directory's lock is ours, so whoever wrote the file there is dead.
+            self._node.outputs.append(EndKeptSession(self._session_file(), owner))
         if polls * PREDECESSOR_POLL_MS > self._predecessor_patience_ms():
             raise StartRefused(
                 f"broker {self._node.broker_id} is still registered with our own address after"
@@ -160,8 +161,6 @@ class Registration:
         return 2 * self._node.config.zookeeper.zookeeper_session_timeout_ms + 10_000
 
     def _refuse_a_stranger(self, found: Data) -> None:
-        if found.stat.ephemeral_owner == self.kept_session_id and self.kept_session_id:
-            return
         try:
             other = decode_broker(self._node.broker_id, found.data, found.stat.czxid)
         except MalformedZnode:
@@ -204,7 +203,11 @@ class Registration:
     def _registered(self, epoch: int) -> None:
         self.broker_epoch = epoch
         self._owner_session = self._node.zk.session_id
+        self._node.outputs.append(KeepSession(self._session_file()))
         log.info("registered broker=%d epoch=%d", self._node.broker_id, epoch)
+
+    def _session_file(self) -> str:
+        return f"{self._node.log_dirs.live_paths[0]}/{SESSION_FILE}"
 
     # ---- after a session expired
 

@@ -90,9 +90,7 @@ class Shutdown:
         node.partitions.stop()
         node.controller.stop()
         node.links.close_all("the broker stops")
-        node.partitions.background.when_quiet(
-            lambda: node.run_in_thread(node.log_dirs.close, self._closed)
-        )
+        node.partitions.background.when_quiet(lambda: node.run_in_thread(node.log_dirs.close, self._closed))
 
     def _closed(self, outcome: Any) -> None:
         if isinstance(outcome, Exception):

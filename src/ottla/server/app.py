@@ -21,6 +21,7 @@ from ottla.config.broker_file import BrokerFile, read_broker_file
 from ottla.config.properties import parse_properties
 from ottla.model.cluster import Endpoint
 from ottla.server.edge import Edge
+from ottla.server.kept_session import end_kept_session
 from ottla.server.listener import ClientConnection, Listener
 from ottla.server.timers import SystemClock
 from ottla.server.zk_session import ZooKeeperClient, ZooKeeperUnavailable
@@ -115,6 +116,7 @@ class BrokerProcess:
         self.edge = Edge(loop, node, clock)
         self.edge.on_accept = self._accept
         self.edge.on_refuse = self._refuse
+        self.edge.on_end_session = self._end_session
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.edge.begin_shutdown)
         connecting = loop.create_task(self._connect_to_zookeeper())
@@ -162,6 +164,9 @@ class BrokerProcess:
         )
         await client.create_chroot()
         return client
+
+    def _end_session(self, path: str, session_id: int) -> None:
+        self._spawn(end_kept_session(Path(path), session_id, self.config.zookeeper.zookeeper_connect))
 
     def _accept(self) -> None:
         self._spawn(self._open_listeners())

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ottla.broker.node import Node
@@ -11,7 +12,9 @@ from ottla.broker.outputs import (
     AcceptClients,
     Close,
     CloseLink,
+    EndKeptSession,
     Exit,
+    KeepSession,
     OpenLink,
     Output,
     PauseReading,
@@ -23,6 +26,7 @@ from ottla.broker.outputs import (
     Write,
 )
 from ottla.model.errors import InvariantBroken, MalformedRequest
+from ottla.server.kept_session import keep_session
 from ottla.server.listener import ClientConnection
 from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock, Ticker
@@ -45,6 +49,7 @@ class Edge:
         self.request_bytes_max = node.config.connections.socket_request_max_bytes
         self.on_accept: Callable[[], None] = lambda: None
         self.on_refuse: Callable[[], None] = lambda: None
+        self.on_end_session: Callable[[str, int], None] = lambda path, session_id: None
         self._clients: dict[int, ClientConnection] = {}
         self._clients_by_host: Counter[str] = Counter()
         self._refused = 0
@@ -65,6 +70,8 @@ class Edge:
             SendOnLink: self._send_on_link,
             CloseLink: self._close_link,
             SubmitToZooKeeper: self._submit,
+            KeepSession: self._keep_session,
+            EndKeptSession: lambda output: self.on_end_session(output.path, output.session_id),
             RunInThread: lambda output: self._worker.run(output.token, output.work),
             Exit: self._exit,
         }
@@ -230,6 +237,13 @@ class Edge:
         assert self._zk is not None, "the node starts after ZooKeeper's session"
         token = output.token
         self._zk.submit_then(output.operation, lambda result: self._zk_answered(token, result))
+
+    def _keep_session(self, output: KeepSession) -> None:
+        assert self._zk is not None, "the node registers in a session"
+        try:
+            keep_session(Path(output.path), self._zk.session_id, self._zk.session_password)
+        except OSError as error:
+            log.warning("the session cannot be noted file=%s reason=%s", output.path, error)
 
     def _zk_answered(self, token: int, result: Result) -> None:
         if not self.exit.done():

@@ -176,6 +176,11 @@ class ZooKeeperClient:
         return self._session.session_id
 
     @property
+    def session_password(self) -> bytes:
+        """What proves to the servers that the session is ours."""
+        return self._session._password
+
+    @property
     def session_timeout_ms(self) -> int:
         """What the servers granted."""
         return self._session.timeout_ms

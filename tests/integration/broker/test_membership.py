@@ -67,16 +67,31 @@ def test_sigterm_leaves_no_trace_in_zookeeper_and_a_clean_log(ensemble: Ensemble
     assert "Traceback" not in broker.log_text()
 
 
-def test_a_killed_broker_waits_for_the_end_of_its_last_session_with_one_line(ensemble: Ensemble) -> None:
-    broker = ensemble.broker(1)
+def test_a_killed_broker_ends_its_last_session_and_is_back_long_before_it_expires(ensemble: Ensemble) -> None:
+    broker = ensemble.broker(1, zookeeper_session_timeout_ms=30_000)
     broker.start()
     epoch = ensemble.kazoo.exists("/brokers/ids/1").czxid
     broker.kill()
+    assert ensemble.registered(1)
 
     broker.start()
 
     assert ensemble.kazoo.exists("/brokers/ids/1").czxid > epoch
-    assert broker.log_text().count("waiting for the end of the last session") <= 1
+    assert broker.log_text().count("waiting for the end of the last session") == 1
+    assert "the last session of this broker is ended" in broker.log_text()
+
+
+def test_a_killed_broker_whose_note_is_lost_waits_for_the_end_of_its_session(ensemble: Ensemble) -> None:
+    broker = ensemble.broker(1)
+    broker.start()
+    epoch = ensemble.kazoo.exists("/brokers/ids/1").czxid
+    broker.kill()
+    (broker.log_dir / "ottla-zookeeper-session").unlink()
+
+    broker.start()
+
+    assert ensemble.kazoo.exists("/brokers/ids/1").czxid > epoch
+    assert "the last session of this broker is ended" not in broker.log_text()
 
 
 def test_a_broker_that_was_silent_too_long_comes_back_under_a_new_epoch(ensemble: Ensemble) -> None:
