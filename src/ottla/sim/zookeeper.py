@@ -69,6 +69,8 @@ class Session:
     last_zxid: int = 0
     to_server_us: int = 0
     to_client_us: int = 0
+    stalled_to_server: list[Callable[[], None]] = field(default_factory=list)
+    stalled_to_client: list[Callable[[], None]] = field(default_factory=list)
     in_flight: dict[int, Op] = field(default_factory=dict)
     queued: list[tuple[int, Op]] = field(default_factory=list)
     data: dict[str, None] = field(default_factory=dict)
@@ -130,10 +132,17 @@ class ZooKeeperService:
         session.to_server_us = arrival_us
 
         def arrive() -> None:
-            if session.connection == connection and self._reachable(session.owner):
-                self._serve(session, token, op)
+            if session.connection == connection:
+                self._pass(session, session.stalled_to_server, lambda: self._serve(session, token, op))
 
         self.world.after(arrival_us - self.world.now_us, arrive)
+
+    def _pass(self, session: Session, stalled: list[Callable[[], None]], run: Callable[[], None]) -> None:
+        """Let a message through; what meets a cut waits for its end, or for the connection's."""
+        if stalled or not self._reachable(session.owner):
+            stalled.append(run)
+        else:
+            run()
 
     def close(self, owner: Owner) -> None:
         """The process ends its session in order."""
@@ -224,12 +233,8 @@ class ZooKeeperService:
         session.to_client_us = arrival_us
 
         def arrive() -> None:
-            if (
-                session.connection == connection
-                and session.owner.is_running
-                and self._reachable(session.owner)
-            ):
-                run()
+            if session.connection == connection:
+                self._pass(session, session.stalled_to_client, run)
 
         self.world.after(arrival_us - self.world.now_us, arrive)
 
@@ -243,6 +248,8 @@ class ZooKeeperService:
                 session.heard_us = now_us
                 if not session.is_connected:
                     self._reconnect(session)
+                else:
+                    self._flush(session)
             else:
                 silent_us = now_us - session.heard_us
                 has_noticed = session.owner.is_running and silent_us > session.timeout_us * 2 // 3
@@ -252,10 +259,19 @@ class ZooKeeperService:
                     self._end(session)
         self.world.after(SECOND // 10, self._watch_over)
 
+    @staticmethod
+    def _flush(session: Session) -> None:
+        for stalled in (session.stalled_to_server, session.stalled_to_client):
+            waiting, stalled[:] = list(stalled), []
+            for run in waiting:
+                run()
+
     def _suspend(self, session: Session) -> None:
         """The client has heard nothing for too long: what is under way may or may not have happened."""
         session.is_connected = False
         session.connection += 1
+        session.stalled_to_server.clear()
+        session.stalled_to_client.clear()
         lost, session.in_flight = session.in_flight, {}
         for token in lost:
             session.owner.on_zk_result(token, Lost(True))
