@@ -1,0 +1,162 @@
+"""Who must be asked: the controller, a group's coordinator, one broker, all, any."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import ANY_BROKER, Operation, Target, ask
+from ottla.client.errors import BrokerError, ClientError, ConnectionLost, TimedOut
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.fields import Request, Response
+
+R = TypeVar("R", bound=Response)
+T = TypeVar("T")
+
+GROUP, TRANSACTION = 0, 1
+_LAST_VERSION_WITH_ONE_KEY = 3
+
+_MOVED = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+def no_codes(_: Response) -> Iterable[int]:
+    """For responses that say nothing of who is to be asked."""
+    return ()
+
+
+def until_done(
+    engine: Engine, what: str, timeout_ms: int | None, attempt: Callable[[int], Operation[T]]
+) -> Operation[T]:
+    """Try again, with fresh metadata, as long as the error may pass and there is time.
+
+    ``attempt`` gets the time that is left, in milliseconds.
+    """
+    limit_ms = engine.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+    deadline_ms = engine.now_ms + limit_ms
+    attempts = 0
+    while True:
+        try:
+            return (yield from attempt(max(1, deadline_ms - engine.now_ms)))
+        except TimedOut:
+            raise
+        except ClientError as error:
+            if not error.is_retriable:
+                raise
+            if engine.now_ms >= deadline_ms:
+                raise TimedOut(what, limit_ms, error) from error
+        attempts += 1
+        yield from engine.pause(attempts, deadline_ms)
+        yield from engine.refresh(deadline_ms, what)
+
+
+def ask_controller(
+    engine: Engine,
+    message: Request,
+    response: type[R],
+    codes: Callable[[R], Iterable[int]],
+    timeout_ms: int | None = None,
+) -> Operation[R]:
+    """The active controller's answer; ``codes`` are those that may say it is another broker by now."""
+
+    def attempt(left_ms: int) -> Operation[R]:
+        if not engine.metadata.version:
+            yield from engine.refresh(engine.now_ms + left_ms, type(message).__name__)
+        controller = engine.metadata.controller_id
+        if controller not in engine.metadata.brokers:
+            raise ConnectionLost("the cluster has no controller at the moment")
+        answer = yield from ask(controller, message, response)
+        _raise_if_moved(codes(answer))
+        return answer
+
+    return until_done(engine, type(message).__name__, timeout_ms, attempt)
+
+
+def ask_target(
+    engine: Engine, target: Target, message: Request, response: type[R], timeout_ms: int | None = None
+) -> Operation[R]:
+    """One broker's answer, or any broker's."""
+
+    def attempt(left_ms: int) -> Operation[R]:
+        if target is not ANY_BROKER and not engine.metadata.version:
+            yield from engine.refresh(engine.now_ms + left_ms, type(message).__name__)
+        return (yield from ask(target, message, response))
+
+    return until_done(engine, type(message).__name__, timeout_ms, attempt)
+
+
+def ask_any(
+    engine: Engine, message: Request, response: type[R], timeout_ms: int | None = None
+) -> Operation[R]:
+    """Any broker's answer."""
+    return ask_target(engine, ANY_BROKER, message, response, timeout_ms)
+
+
+def ask_all(
+    engine: Engine, message: Request, response: type[R], timeout_ms: int | None = None
+) -> Operation[dict[int, R]]:
+    """Every broker's answer, by broker."""
+    yield from ensure_metadata(engine, timeout_ms)
+    tasks = {
+        broker: engine.spawn(ask_target(engine, broker, message, response, timeout_ms))
+        for broker in engine.metadata.brokers
+    }
+    answers: dict[int, R] = {}
+    for broker, task in tasks.items():
+        answers[broker] = yield from engine.join(task)
+    return answers
+
+
+def ensure_metadata(engine: Engine, timeout_ms: int | None = None) -> Operation[None]:
+    """Know the brokers."""
+    if not engine.metadata.version:
+        limit_ms = engine.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        yield from engine.refresh(engine.now_ms + limit_ms, "Metadata")
+
+
+def ask_coordinator(
+    engine: Engine,
+    key: str,
+    message: Request,
+    response: type[R],
+    codes: Callable[[R], Iterable[int]],
+    *,
+    key_type: int = GROUP,
+    timeout_ms: int | None = None,
+) -> Operation[R]:
+    """The answer of the broker that coordinates a group or a transactional id."""
+
+    def attempt(left_ms: int) -> Operation[R]:
+        if not engine.metadata.version:
+            yield from engine.refresh(engine.now_ms + left_ms, type(message).__name__)
+        request = FindCoordinatorRequest(key=key, key_type=key_type)
+        found = yield from ask(
+            ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY
+        )
+        if found.error_code:
+            raise BrokerError(found.error_code, found.error_message)
+        if found.node_id not in engine.metadata.brokers:
+            raise ConnectionLost(f"the address of broker {found.node_id} is not known")
+        answer = yield from ask(found.node_id, message, response)
+        _raise_if_moved(codes(answer))
+        return answer
+
+    return until_done(engine, type(message).__name__, timeout_ms, attempt)
+
+
+def _raise_if_moved(codes: Iterable[int]) -> None:
+    for code in codes:
+        if code in _MOVED:
+            raise BrokerError(code)
+
+
+def raise_for(code: int, detail: str | None = None) -> None:
+    """Raise an error code that is one."""
+    if code:
+        raise BrokerError(code, detail)

@@ -1,0 +1,136 @@
+"""The cluster: its brokers, elections, reassignments, log directories."""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.client.admin.asking import ask_any, ask_controller, ask_target, raise_for
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import Operation
+from ottla.model.ids import TopicPartition
+from ottla.wire.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopic,
+)
+from ottla.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.apis.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from ottla.wire.apis.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    TopicPartitions,
+)
+from ottla.wire.apis.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
+)
+
+PREFERRED, UNCLEAN = 0, 1
+ADMIN_TIMEOUT_MS = 30_000
+
+
+def describe_cluster(engine: Engine, timeout_ms: int | None = None) -> Operation[DescribeClusterResponse]:
+    """The cluster's id, its controller and its brokers."""
+    response = yield from ask_any(engine, DescribeClusterRequest(), DescribeClusterResponse, timeout_ms)
+    raise_for(response.error_code, response.error_message)
+    return response
+
+
+def elect_leaders(
+    engine: Engine,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    election_type: int = PREFERRED,
+    timeout_ms: int | None = None,
+) -> Operation[dict[TopicPartition, PartitionResult]]:
+    """Elect the leaders of these partitions, or of all; one row per partition that had something to do."""
+    topics = None if partitions is None else _grouped(partitions)
+    rows = None if topics is None else [TopicPartitions(topic=t, partitions=p) for t, p in topics.items()]
+    request = ElectLeadersRequest(
+        election_type=election_type, topic_partitions=rows, timeout_ms=ADMIN_TIMEOUT_MS
+    )
+
+    def codes(response: ElectLeadersResponse) -> list[int]:
+        results = [row.error_code for t in response.replica_election_results for row in t.partition_result]
+        return [response.error_code, *results]
+
+    response = yield from ask_controller(engine, request, ElectLeadersResponse, codes, timeout_ms)
+    raise_for(response.error_code)
+    return {
+        TopicPartition(topic.topic, row.partition_id): row
+        for topic in response.replica_election_results
+        for row in topic.partition_result
+    }
+
+
+def alter_partition_reassignments(
+    engine: Engine, targets: Mapping[TopicPartition, tuple[int, ...] | None], timeout_ms: int | None = None
+) -> Operation[dict[TopicPartition, ReassignablePartitionResponse]]:
+    """Move partitions to these replicas, or (``None``) let them stay where they were; one row each."""
+    topics: dict[str, ReassignableTopic] = {}
+    for partition, replicas in targets.items():
+        topic = topics.setdefault(partition.topic, ReassignableTopic(name=partition.topic))
+        topic.partitions.append(ReassignablePartition(partition_index=partition.partition, replicas=replicas))
+    request = AlterPartitionReassignmentsRequest(timeout_ms=ADMIN_TIMEOUT_MS, topics=list(topics.values()))
+    response = yield from ask_controller(
+        engine, request, AlterPartitionReassignmentsResponse, lambda r: [r.error_code], timeout_ms
+    )
+    raise_for(response.error_code, response.error_message)
+    return {TopicPartition(t.name, r.partition_index): r for t in response.responses for r in t.partitions}
+
+
+def list_partition_reassignments(
+    engine: Engine, partitions: Iterable[TopicPartition] | None = None, timeout_ms: int | None = None
+) -> Operation[dict[TopicPartition, OngoingPartitionReassignment]]:
+    """Those of these partitions, or of all, that are on the move."""
+    topics = None if partitions is None else _grouped(partitions)
+    rows = (
+        None
+        if topics is None
+        else [ListPartitionReassignmentsTopics(name=t, partition_indexes=p) for t, p in topics.items()]
+    )
+    request = ListPartitionReassignmentsRequest(timeout_ms=ADMIN_TIMEOUT_MS, topics=rows)
+    response = yield from ask_controller(
+        engine, request, ListPartitionReassignmentsResponse, lambda r: [r.error_code], timeout_ms
+    )
+    raise_for(response.error_code, response.error_message)
+    return {TopicPartition(t.name, r.partition_index): r for t in response.topics for r in t.partitions}
+
+
+def describe_log_dirs(
+    engine: Engine,
+    brokers: Iterable[int],
+    partitions: Iterable[TopicPartition] | None = None,
+    timeout_ms: int | None = None,
+) -> Operation[dict[int, list[DescribeLogDirsResult]]]:
+    """What lies in the log directories of these brokers."""
+    topics = None if partitions is None else _grouped(partitions)
+    rows = (
+        None if topics is None else [DescribableLogDirTopic(topic=t, partitions=p) for t, p in topics.items()]
+    )
+    request = DescribeLogDirsRequest(topics=rows)
+    tasks = {
+        broker: engine.spawn(ask_target(engine, broker, request, DescribeLogDirsResponse, timeout_ms))
+        for broker in brokers
+    }
+    results: dict[int, list[DescribeLogDirsResult]] = {}
+    for broker, task in tasks.items():
+        response = yield from engine.join(task)
+        raise_for(response.error_code)
+        results[broker] = response.results
+    return results
+
+
+def _grouped(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
+    grouped: dict[str, tuple[int, ...]] = {}
+    for partition in partitions:
+        grouped[partition.topic] = (*grouped.get(partition.topic, ()), partition.partition)
+    return grouped

@@ -1,0 +1,355 @@
+"""The client for ordinary programs: calls block, I/O happens inside them, there is no thread and no asyncio.
+
+    with Client("localhost:9092") as client:
+        client.run(create_topics, [a_topic("orders", partitions=3)])
+        producer = client.producer()
+        producer.send("orders", b"value", key=b"key")
+        producer.flush()
+
+Not for use by several threads at once: give each its own client.
+"""
+
+import errno
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from random import Random
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig, parse_bootstrap_servers
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.outputs import CloseLink, OpenLink, SendOnLink
+from ottla.client.engine.tasks import Operation
+from ottla.client.errors import BufferFull, ClientClosed, TimedOut
+from ottla.client.fetching.decoding import Chunk
+from ottla.client.fetching.fetcher import FetchCore
+from ottla.client.producing.batches import Delivery
+from ottla.client.producing.producer import ProducerCore
+from ottla.model.errors import MalformedRequest
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Record, RecordHeaders
+from ottla.wire.framing import ReceiveBuffer
+from ottla.wire.primitives import Buffer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_BUFFERS_PER_WRITE = 256
+_CONNECTING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class _Socket:
+    """One link's socket: what came is cut into frames, what does not go out at once waits."""
+
+    def __init__(self, link: int, frame_bytes_max: int) -> None:
+        self.link = link
+        self.socket: socket.socket
+        self.is_connected = False
+        self.received = ReceiveBuffer(frame_bytes_max)
+        self.unsent: deque[memoryview] = deque()
+
+    def open(self, host: str, port: int) -> str | None:
+        """Begin to connect; the reason if that fails at once."""
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            self.socket = socket.socket(family, kind, protocol)
+        except OSError as error:
+            return str(error)
+        self.socket.setblocking(False)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        code = self.socket.connect_ex(address)
+        if code in _CONNECTING:
+            return None
+        self.socket.close()
+        return errno.errorcode.get(code, str(code))
+
+    def connect_error(self) -> str | None:
+        """Why the connection could not be made, or ``None``."""
+        code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        return errno.errorcode.get(code, str(code)) if code else None
+
+    def send(self, parts: Iterable[Buffer]) -> None:
+        self.unsent.extend(memoryview(part) for part in parts if len(part))
+        if self.is_connected:
+            self.write()
+
+    def write(self) -> None:
+        """Hand over what the socket takes."""
+        unsent = self.unsent
+        while unsent:
+            try:
+                count = self.socket.sendmsg([unsent[n] for n in range(min(len(unsent), _BUFFERS_PER_WRITE))])
+            except BlockingIOError:
+                return
+            while count:
+                if count >= len(unsent[0]):
+                    count -= len(unsent.popleft())
+                else:
+                    unsent[0] = unsent[0][count:]
+                    count = 0
+
+
+class Client:
+    """A connection to a cluster; producers, consumers and operations share it."""
+
+    def __init__(self, bootstrap_servers: str | ClientConfig, *, seed: int | None = None) -> None:
+        if isinstance(bootstrap_servers, str):
+            bootstrap_servers = ClientConfig(bootstrap_servers=parse_bootstrap_servers(bootstrap_servers))
+        self.config = bootstrap_servers
+        self.engine = Engine(self.config, _monotonic_ms(), Random(seed))
+        self._sockets: dict[int, _Socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(
+        self, operation: Callable[Concatenate[Engine, P], Operation[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation of ``ottla.client.admin`` (or one like them) to its end."""
+        task = self.engine.spawn(operation(self.engine, *args, **kwargs))
+        self.run_until(lambda: task.is_done)
+        return task.result()
+
+    def producer(self, config: ProducerConfig | None = None, **settings: object) -> "Producer":
+        """A producer; settings by name override those of ``config``."""
+        return Producer(self, replace(config or ProducerConfig(), **settings))  # type: ignore[arg-type]
+
+    def consumer(self, config: ConsumerConfig | None = None, **settings: object) -> "Consumer":
+        """A consumer that reads what it is assigned; settings by name override those of ``config``."""
+        return Consumer(self, replace(config or ConsumerConfig(), **settings))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Hang up."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.engine.close()
+            self._perform()
+            for link in list(self._sockets):
+                self._drop(link)
+            self._selector.close()
+
+    # The loop
+
+    def run_until(self, is_done: Callable[[], bool], timeout_ms: int | None = None) -> bool:
+        """Do I/O until something is so, or time is over; whether it is so."""
+        if self._is_closed:
+            raise ClientClosed("the client was closed")
+        deadline_ms = None if timeout_ms is None else _monotonic_ms() + timeout_ms
+        self.turn(0)
+        while not is_done():
+            now_ms = _monotonic_ms()
+            if deadline_ms is not None and now_ms >= deadline_ms:
+                return False
+            self.turn(None if deadline_ms is None else deadline_ms - now_ms)
+        return True
+
+    def turn(self, wait_ms: int | None) -> None:
+        """One turn: what is due, what can be sent, what has come. Waits for it at most so long."""
+        engine = self.engine
+        engine.tick(_monotonic_ms())
+        self._perform()
+        next_tick_ms = engine.next_tick_ms()
+        if next_tick_ms is not None:
+            until_tick_ms = max(0, next_tick_ms - _monotonic_ms())
+            wait_ms = until_tick_ms if wait_ms is None else min(wait_ms, until_tick_ms)
+        for key, events in self._selector.select(None if wait_ms is None else wait_ms / 1000):
+            self._serve(key.data, events)
+        engine.tick(_monotonic_ms())
+        self._perform()
+
+    def _perform(self) -> None:
+        while outputs := self.engine.take_outputs():
+            for output in outputs:
+                match output:
+                    case OpenLink():
+                        self._open(output)
+                    case SendOnLink():
+                        if (sock := self._sockets.get(output.link)) is not None:
+                            self._guarded(sock, lambda s=sock, o=output: s.send(o.parts))  # type: ignore[misc]
+                    case CloseLink():
+                        self._drop(output.link)
+
+    def _open(self, output: OpenLink) -> None:
+        sock = _Socket(output.link, self.config.response_bytes_max)
+        refusal = sock.open(output.host, output.port)
+        if refusal is not None:
+            self.engine.link_lost(output.link, refusal)
+            return
+        self._sockets[output.link] = sock
+        self._selector.register(sock.socket, selectors.EVENT_WRITE, sock)
+
+    def _serve(self, sock: _Socket, events: int) -> None:
+        if self._sockets.get(sock.link) is not sock:
+            return
+        if not sock.is_connected:
+            refusal = sock.connect_error()
+            if refusal is not None:
+                self._lose(sock, refusal)
+                return
+            sock.is_connected = True
+            self._watch(sock)
+            self.engine.link_connected(sock.link)
+            return
+        if events & selectors.EVENT_WRITE:
+            self._guarded(sock, sock.write)
+        if events & selectors.EVENT_READ:
+            self._guarded(sock, lambda: self._read(sock))
+
+    def _read(self, sock: _Socket) -> None:
+        try:
+            count = sock.socket.recv_into(sock.received.get_buffer())
+        except BlockingIOError:
+            return
+        if not count:
+            self._lose(sock, "the broker closed the connection")
+            return
+        sock.received.received(count)
+        while self._sockets.get(sock.link) is sock and (frame := sock.received.next_frame()) is not None:
+            self.engine.frame_came(sock.link, frame)
+            self._perform()
+
+    def _guarded(self, sock: _Socket, action: Callable[[], None]) -> None:
+        """Do I/O on a socket; if it fails the link is lost."""
+        try:
+            action()
+        except OSError as error:
+            self._lose(sock, str(error))
+        except MalformedRequest as malformed:
+            self._lose(sock, f"garbage: {malformed}")
+        else:
+            self._watch(sock)
+
+    def _watch(self, sock: _Socket) -> None:
+        if self._sockets.get(sock.link) is sock and sock.is_connected:
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if sock.unsent else 0)
+            if self._selector.get_key(sock.socket).events != events:
+                self._selector.modify(sock.socket, events, sock)
+
+    def _lose(self, sock: _Socket, reason: str) -> None:
+        self._drop(sock.link)
+        self.engine.link_lost(sock.link, reason)
+
+    def _drop(self, link: int) -> None:
+        sock = self._sockets.pop(link, None)
+        if sock is not None:
+            self._selector.unregister(sock.socket)
+            sock.socket.close()
+
+
+class Producer:
+    """Sends records. I/O happens while you send, flush or wait."""
+
+    def __init__(self, client: Client, config: ProducerConfig) -> None:
+        self._client = client
+        self._core = ProducerCore(client.engine, config)
+        self._buffered_at_last_turn = 0
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: RecordHeaders = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record; what becomes of it stands in the delivery, after ``flush`` or ``wait``."""
+        if timestamp_ms is None:
+            timestamp_ms = time.time_ns() // 1_000_000
+        record = Record(key, value, headers, timestamp_ms)
+        self._client.engine.advance(_monotonic_ms())
+        try:
+            delivery = self._core.send(topic, record, partition)
+        except BufferFull:
+            delivery = self._send_when_there_is_room(topic, record, partition)
+        if self._core.buffered_bytes - self._buffered_at_last_turn >= self._core.config.batch_size:
+            self._client.turn(0)
+            self._buffered_at_last_turn = self._core.buffered_bytes
+        return delivery
+
+    def wait(self, delivery: Delivery) -> Delivery:
+        """Wait until a record is delivered; raise if it was not."""
+        self._client.run_until(lambda: delivery.is_done)
+        if delivery.error is not None:
+            raise delivery.error
+        return delivery
+
+    def flush(self) -> None:
+        """Wait until every record sent so far is delivered or has failed."""
+        self._client.run(lambda _: self._core.flush())
+        self._buffered_at_last_turn = self._core.buffered_bytes
+
+    def close(self) -> None:
+        """Flush."""
+        self.flush()
+        self._core.close()
+
+    def _send_when_there_is_room(self, topic: str, record: Record, partition: int | None) -> Delivery:
+        core = self._core
+        limit = core.config.buffer_memory // 2
+        if not self._client.run_until(lambda: core.buffered_bytes <= limit, core.config.max_block_ms):
+            raise TimedOut("room in the buffer", core.config.max_block_ms, None)
+        self._buffered_at_last_turn = core.buffered_bytes
+        return core.send(topic, record, partition)
+
+
+class Consumer:
+    """Reads the partitions that it is assigned."""
+
+    def __init__(self, client: Client, config: ConsumerConfig) -> None:
+        self._client = client
+        self._core = FetchCore(client.engine, config)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions from an offset, ``EARLIEST`` or ``LATEST``, and no others."""
+        self._core.assign(positions)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on from an offset, ``EARLIEST`` or ``LATEST``."""
+        self._core.seek(partition, offset)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._core.pause(partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._core.pause(partitions, is_paused=False)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The offset of the next record; ``None`` while it is not known."""
+        return self._core.position(partition)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """The end of what can be read, as the last response said."""
+        return self._core.high_watermark(partition)
+
+    def poll(self, timeout_ms: int, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
+        """The next records, waiting for them at most so long."""
+        count = self._core.config.max_poll_records if max_records is None else max_records
+        deadline_ms = _monotonic_ms() + timeout_ms
+        while True:
+            if records := self._core.take(count):
+                return records
+            left_ms = max(0, deadline_ms - _monotonic_ms())
+            if not self._client.run_until(lambda: self._core.has_data, left_ms):
+                return {}
+
+    def poll_chunks(self, timeout_ms: int) -> list[Chunk]:
+        """The next fetched bytes, undecoded, waiting for them at most so long."""
+        self._client.run_until(lambda: self._core.has_data, timeout_ms)
+        return self._core.take_chunks()

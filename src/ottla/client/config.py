@@ -1,0 +1,85 @@
+"""The client's settings, by Kafka's names with ``_`` for ``.``, and with Kafka's defaults."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ottla.records.compression import CODEC_NAMES, Codec
+
+INT32_MAX = 0x7FFF_FFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """What every client needs."""
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    client_id: str = "ottla"
+    request_timeout_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    metadata_max_age_ms: int = 300_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    socket_connection_setup_timeout_ms: int = 10_000
+    response_bytes_max: int = 256 * 1024 * 1024
+    """A larger response is taken for garbage; Kafka has no such setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """How records are batched and delivered."""
+
+    acks: Literal[0, 1, -1] = -1
+    enable_idempotence: bool = True
+    """Counts only with ``acks`` -1, which it needs."""
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    batch_size: int = 16_384
+    linger_ms: int = 0
+    max_request_size: int = 1_048_576
+    buffer_memory: int = 33_554_432
+    max_block_ms: int = 60_000
+    max_in_flight_requests_per_connection: int = 5
+    delivery_timeout_ms: int = 120_000
+    retries: int = INT32_MAX
+
+    @property
+    def codec(self) -> Codec:
+        return CODEC_NAMES[self.compression_type] or Codec.NONE
+
+    @property
+    def is_idempotent(self) -> bool:
+        return self.enable_idempotence and self.acks == -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """How records are fetched."""
+
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 52_428_800
+    fetch_max_wait_ms: int = 500
+    max_partition_fetch_bytes: int = 1_048_576
+    max_poll_records: int = 500
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "latest"
+    check_crcs: bool = True
+    client_rack: str = ""
+
+    @property
+    def isolation_number(self) -> int:
+        return 1 if self.isolation_level == "read_committed" else 0
+
+
+def parse_bootstrap_servers(text: str) -> tuple[tuple[str, int], ...]:
+    """``host:port,[::1]:port`` as pairs; anything else raises ``ValueError``."""
+    servers = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        host, separator, port = item.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not separator or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise ValueError(f"{item!r} is no host:port")
+        servers.append((host, int(port)))
+    if not servers:
+        raise ValueError("no bootstrap server is named")
+    return tuple(servers)

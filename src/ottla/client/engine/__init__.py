@@ -1,0 +1,1 @@
+"""What all parts of the client stand on: tasks without threads, links to brokers, metadata."""

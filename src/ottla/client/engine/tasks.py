@@ -1,0 +1,218 @@
+"""Operations as generators: they yield what they wait for, and the engine resumes them with what came.
+
+An operation reads like blocking code and runs under any edge, because it never waits itself::
+
+    def offsets(engine, broker) -> Operation[ListOffsetsResponse]:
+        yield from sleep(100)
+        return (yield from ask(broker, request, ListOffsetsResponse))
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ottla.client.errors import ClientClosed, ClientError
+from ottla.wire.fields import Request, Response
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Response)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyBroker:
+    """Whichever broker answers soonest: one that is connected, or one that may be."""
+
+
+ANY_BROKER = AnyBroker()
+
+Target: TypeAlias = int | AnyBroker
+"""A broker by its id, or any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Wait for a broker's response; ``ConnectionLost`` and ``UnsupportedByBroker`` may come instead."""
+
+    target: Target
+    message: Request
+    response: type[Response] | None
+    """``None`` for a request that has no response (Produce with acks 0): done when it is handed over."""
+    version_max: int | None = None
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait for a time."""
+
+    ms: int
+
+
+class Signal:
+    """Something that happens now and then, and those who wait for it."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Task[Any], int]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Wait until a signal fires, or for a time. Resumes with whether it fired."""
+
+    signal: Signal
+    timeout_ms: int | None = None
+
+
+Step: TypeAlias = Ask | Sleep | WaitFor
+Operation: TypeAlias = Generator[Step, Any, T]
+
+
+def ask(
+    target: Target,
+    message: Request,
+    response: type[R],
+    *,
+    version_max: int | None = None,
+    timeout_ms: int | None = None,
+) -> Operation[R]:
+    """The broker's response."""
+    answer: R = yield Ask(target, message, response, version_max, timeout_ms)
+    return answer
+
+
+def sleep(ms: int) -> Operation[None]:
+    """A pause."""
+    yield Sleep(ms)
+
+
+def wait_for(signal: Signal, timeout_ms: int | None = None) -> Operation[bool]:
+    """Whether the signal fired in time."""
+    fired: bool = yield WaitFor(signal, timeout_ms)
+    return fired
+
+
+class Task(Generic[T]):
+    """An operation on its way. ``turn`` counts its waits, so that a late answer to an old one is known."""
+
+    __slots__ = ("done", "error", "is_done", "operation", "turn", "value")
+
+    def __init__(self, operation: Operation[T]) -> None:
+        self.operation = operation
+        self.turn = 0
+        self.is_done = False
+        self.value: T | None = None
+        self.error: ClientError | None = None
+        self.done = Signal()
+
+    def result(self) -> T:
+        """What the operation returned, or raise what it raised."""
+        assert self.is_done, "the operation is still on its way"
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
+
+
+class Scheduler:
+    """Runs tasks, one step at a time, and wakes them when their time has come."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self._ready: deque[tuple[Task[Any], int, Any]] = deque()
+        self._timers: list[tuple[int, int, Task[Any], int]] = []
+        self._timer_count = 0
+
+    def spawn(self, operation: Operation[T]) -> Task[T]:
+        """Begin an operation; its first step is taken in the next ``run``."""
+        task = Task(operation)
+        self._ready.append((task, 0, None))
+        return task
+
+    def join(self, task: Task[T]) -> Operation[T]:
+        """Another task's result."""
+        while not task.is_done:
+            yield WaitFor(task.done)
+        return task.result()
+
+    def cancel(self, task: Task[Any]) -> None:
+        """End a task where it waits."""
+        if not task.is_done:
+            task.operation.close()
+            self._finish(task, None, ClientClosed("the operation was cancelled"))
+
+    def resume(self, task: Task[Any], turn: int, value: Any) -> None:
+        """What a task waited for is here; an exception is raised in it. Late news are dropped."""
+        if task.turn == turn and not task.is_done:
+            self._ready.append((task, turn, value))
+
+    def fire(self, signal: Signal) -> None:
+        """Resume all who wait for a signal."""
+        waiting, signal.waiting = signal.waiting, []
+        for task, turn in waiting:
+            self.resume(task, turn, True)
+
+    def run(self) -> None:
+        """Take steps until every task waits for something outside."""
+        ready = self._ready
+        while ready:
+            task, turn, value = ready.popleft()
+            if task.turn == turn and not task.is_done:
+                self._step(task, value)
+
+    def advance(self, now_ms: int) -> None:
+        """The clock shows a later time: wake those whose time has come."""
+        self.now_ms = max(self.now_ms, now_ms)
+        timers = self._timers
+        while timers and timers[0][0] <= self.now_ms:
+            _, _, task, turn = heapq.heappop(timers)
+            self.resume(task, turn, False)
+
+    def next_deadline_ms(self) -> int | None:
+        """When ``advance`` has something to do, if nothing else happens before."""
+        timers = self._timers
+        while timers and (timers[0][2].is_done or timers[0][2].turn != timers[0][3]):
+            heapq.heappop(timers)
+        return timers[0][0] if timers else None
+
+    def _step(self, task: Task[Any], value: Any) -> None:
+        task.turn += 1
+        try:
+            if isinstance(value, ClientError):
+                step = task.operation.throw(value)
+            else:
+                step = task.operation.send(value)
+        except StopIteration as stop:
+            self._finish(task, stop.value, None)
+        except ClientError as error:
+            self._finish(task, None, error)
+        else:
+            self._wait(task, step)
+
+    def _finish(self, task: Task[Any], value: Any, error: ClientError | None) -> None:
+        task.is_done = True
+        task.value, task.error = value, error
+        self.fire(task.done)
+
+    def _wait(self, task: Task[Any], step: Step) -> None:
+        match step:
+            case Ask():
+                self.on_ask(task, step)
+            case Sleep():
+                self.wake_at(task, self.now_ms + step.ms)
+            case WaitFor():
+                step.signal.waiting = [w for w in step.signal.waiting if w[0].turn == w[1]]
+                step.signal.waiting.append((task, task.turn))
+                if step.timeout_ms is not None:
+                    self.wake_at(task, self.now_ms + step.timeout_ms)
+
+    def wake_at(self, task: Task[Any], deadline_ms: int) -> None:
+        """Resume the task's present wait with ``False`` at that time."""
+        self._timer_count += 1
+        heapq.heappush(self._timers, (deadline_ms, self._timer_count, task, task.turn))
+
+    def on_ask(self, task: Task[Any], step: Ask) -> None:
+        """The engine knows the brokers."""
+        raise NotImplementedError

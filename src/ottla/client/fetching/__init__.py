@@ -1,0 +1,1 @@
+"""Reading: offsets by time, fetching by assignment, batches into records."""

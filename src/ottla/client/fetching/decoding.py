@@ -1,0 +1,87 @@
+"""From fetched bytes to records: what was aborted, what the caller has already, and markers are left out."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ottla.client.errors import CorruptBatch
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import BatchHeader, CorruptRecords, batches, crc_is_valid
+from ottla.records.control import read_end_marker
+from ottla.records.record import Record, read_records
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one response brought for a partition: whole batches, the last perhaps cut short."""
+
+    partition: TopicPartition
+    fetch_offset: int
+    data: bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: tuple[tuple[int, int], ...] = ()
+    """Producer and first offset of the transactions in it that were aborted."""
+
+    def end_offset(self) -> int | None:
+        """Where the next fetch begins; ``None`` if there is no whole batch."""
+        end: int | None = None
+        try:
+            for header in batches(self.data):
+                end = header.end_offset
+        except CorruptRecords as corrupt:
+            raise CorruptBatch(self.partition, str(corrupt)) from corrupt
+        return end
+
+
+class ChunkReader:
+    """Walks a chunk. ``next_offset`` is where reading goes on, also behind batches without a record."""
+
+    def __init__(self, chunk: Chunk, *, skips_aborted: bool, checks_crcs: bool) -> None:
+        self.chunk = chunk
+        self.next_offset = chunk.fetch_offset
+        self._skips_aborted = skips_aborted
+        self._checks_crcs = checks_crcs
+        self._records = self._walk()
+
+    def take(self, count_max: int) -> list[Record]:
+        """The next records, at most so many; none when the chunk is used up."""
+        taken: list[Record] = []
+        for record in self._records:
+            taken.append(record)
+            self.next_offset = record.offset + 1
+            if len(taken) >= count_max:
+                break
+        return taken
+
+    def _walk(self) -> Iterator[Record]:
+        chunk = self.chunk
+        try:
+            for header in self._wanted(batches(chunk.data)):
+                if self._checks_crcs and not crc_is_valid(chunk.data, header):
+                    raise CorruptBatch(chunk.partition, f"the batch at {header.base_offset} has a wrong CRC")
+                if not header.is_control:
+                    for record in read_records(chunk.data, header):
+                        if record.offset >= chunk.fetch_offset:
+                            yield record
+                self.next_offset = max(self.next_offset, header.end_offset)
+        except CorruptRecords as corrupt:
+            raise CorruptBatch(chunk.partition, str(corrupt)) from corrupt
+
+    def _wanted(self, headers: Iterable[BatchHeader]) -> Iterator[BatchHeader]:
+        """Batches that are neither behind us nor of an aborted transaction."""
+        pending = sorted(self.chunk.aborted, key=lambda aborted: aborted[1], reverse=True)
+        aborted: set[int] = set()
+        for header in headers:
+            while self._skips_aborted and pending and pending[-1][1] <= header.last_offset:
+                aborted.add(pending.pop()[0])
+            if header.is_control and header.producer_id in aborted:
+                marker = read_end_marker(self.chunk.data, header)
+                if marker is not None and not marker.is_commit:
+                    aborted.discard(header.producer_id)
+            if header.last_offset < self.chunk.fetch_offset:
+                continue
+            if header.is_transactional and not header.is_control and header.producer_id in aborted:
+                self.next_offset = max(self.next_offset, header.end_offset)
+                continue
+            yield header

@@ -1,0 +1,364 @@
+"""The consumer's core: assigned partitions, fetched from their leaders, one request per broker at a time."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from ottla.client.config import ConsumerConfig
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.metadata import Broker
+from ottla.client.engine.tasks import Operation, Signal, ask, wait_for
+from ottla.client.errors import BrokerError, ClientClosed, ClientError, CorruptBatch, OffsetOutOfRange
+from ottla.client.fetching.decoding import Chunk, ChunkReader
+from ottla.client.fetching.offsets import EARLIEST, LATEST, list_offsets
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Record
+from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from ottla.wire.primitives import ZERO_UUID
+
+CHUNKS_MAX = 2
+"""So many fetched chunks of a partition wait at most for their reader."""
+
+LAST_VERSION_WITH_NAMES = 12
+
+
+class _Assigned:
+    """One assigned partition. ``position`` is the reader's, ``fetch_offset`` is ahead of it."""
+
+    __slots__ = (
+        "chunks",
+        "error",
+        "fetch_offset",
+        "high_watermark",
+        "is_paused",
+        "name",
+        "not_before_ms",
+        "position",
+        "reader",
+        "wanted_timestamp",
+    )
+
+    def __init__(self, name: TopicPartition) -> None:
+        self.name = name
+        self.position = -1
+        self.fetch_offset = -1
+        self.wanted_timestamp: int | None = None
+        """The position is still to be found, by this time."""
+        self.chunks: deque[Chunk] = deque()
+        self.reader: ChunkReader | None = None
+        self.high_watermark = -1
+        self.not_before_ms = 0
+        self.is_paused = False
+        self.error: ClientError | None = None
+
+    def move_to(self, offset_or_time: int) -> None:
+        """Go on from an offset, or (below 0) from an end of the log."""
+        self.chunks.clear()
+        self.reader = None
+        self.error = None
+        self.not_before_ms = 0
+        is_offset = offset_or_time >= 0
+        self.wanted_timestamp = None if is_offset else offset_or_time
+        self.position = self.fetch_offset = offset_or_time if is_offset else -1
+
+    def is_fetchable(self, now_ms: int) -> bool:
+        return (
+            self.fetch_offset >= 0
+            and not self.is_paused
+            and self.error is None
+            and len(self.chunks) < CHUNKS_MAX
+            and now_ms >= self.not_before_ms
+        )
+
+
+class FetchCore:
+    """Fetches what is assigned; the edge waits for ``data_came`` and takes."""
+
+    def __init__(self, engine: Engine, config: ConsumerConfig) -> None:
+        self.config = config
+        self.data_came = Signal()
+        """Fires when there is something to take, be it an error."""
+        self._engine = engine
+        self._assigned: dict[TopicPartition, _Assigned] = {}
+        self._asked: set[int] = set()
+        """Brokers with a fetch on its way."""
+        self._is_locating = False
+        self._wake = Signal()
+        engine.spawn(self._pump())
+        engine.spawn(self._watch_metadata())
+
+    # What users do
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions and no others, from an offset, ``EARLIEST`` or ``LATEST``.
+
+        A partition that stays assigned is moved as well.
+        """
+        self._assigned = {partition: _Assigned(partition) for partition in positions}
+        for partition, offset in positions.items():
+            self._assigned[partition].move_to(offset)
+        self._engine.want_topics(*{partition.topic for partition in positions})
+        self._engine.fire(self._wake)
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        return list(self._assigned)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on from an offset, ``EARLIEST`` or ``LATEST``."""
+        self._assigned[partition].move_to(offset)
+        self._engine.fire(self._wake)
+
+    def pause(self, partitions: Iterable[TopicPartition], is_paused: bool = True) -> None:
+        """Hand out nothing of these partitions until they are resumed."""
+        for partition in partitions:
+            self._assigned[partition].is_paused = is_paused
+        self._engine.fire(self._wake)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The offset of the next record; ``None`` while it is not known."""
+        position = self._assigned[partition].position
+        return position if position >= 0 else None
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """The end of what can be read, as the last response said."""
+        high_watermark = self._assigned[partition].high_watermark
+        return high_watermark if high_watermark >= 0 else None
+
+    def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
+        """Records that are here, at most so many; an error that no retry can mend is raised instead."""
+        taken: dict[TopicPartition, list[Record]] = {}
+        for state in list(self._assigned.values()):
+            if state.error is not None:
+                error, state.error = state.error, None
+                raise error
+            while count_max > 0 and (records := self._take_from(state, count_max)):
+                taken.setdefault(state.name, []).extend(records)
+                count_max -= len(records)
+        if taken:
+            self._take_turns(taken)
+            self._engine.fire(self._wake)
+        return taken
+
+    def take_chunks(self) -> list[Chunk]:
+        """All fetched bytes that are here, undecoded: for readers with a decoder of their own."""
+        taken: list[Chunk] = []
+        for state in self._assigned.values():
+            if state.error is not None:
+                error, state.error = state.error, None
+                raise error
+            if not state.is_paused:
+                taken += state.chunks
+                state.chunks.clear()
+                state.position = state.fetch_offset
+        self._engine.fire(self._wake)
+        return taken
+
+    @property
+    def has_data(self) -> bool:
+        """Whether ``take`` would give or raise something."""
+        return any(
+            s.error is not None or s.chunks or s.reader for s in self._assigned.values() if not s.is_paused
+        )
+
+    def _take_from(self, state: _Assigned, count_max: int) -> list[Record]:
+        while not state.is_paused:
+            if state.reader is None:
+                if not state.chunks:
+                    return []
+                state.reader = ChunkReader(
+                    state.chunks.popleft(),
+                    skips_aborted=self.config.isolation_level == "read_committed",
+                    checks_crcs=self.config.check_crcs,
+                )
+            records = state.reader.take(count_max)
+            state.position = state.reader.next_offset
+            if records:
+                return records
+            state.reader = None
+        return []
+
+    def _take_turns(self, taken: Iterable[TopicPartition]) -> None:
+        """Who was served goes to the end, that no partition starves."""
+        for partition in taken:
+            self._assigned[partition] = self._assigned.pop(partition)
+
+    # Fetching
+
+    def _pump(self) -> Operation[None]:
+        while True:
+            now_ms = self._engine.now_ms
+            self._locate()
+            for leader in self._leaders_to_ask(now_ms):
+                self._asked.add(leader)
+                self._engine.spawn(self._fetch_from(leader))
+            later = [s.not_before_ms for s in self._assigned.values() if s.not_before_ms > now_ms]
+            wait_ms = min(later) - now_ms if later else None
+            yield from wait_for(self._wake, wait_ms)
+
+    def _watch_metadata(self) -> Operation[None]:
+        while True:
+            yield from wait_for(self._engine.metadata_came)
+            self._engine.fire(self._wake)
+
+    def _leaders_to_ask(self, now_ms: int) -> set[int]:
+        leaders: set[int] = set()
+        for state in self._assigned.values():
+            if state.is_fetchable(now_ms):
+                leader = self._engine.metadata.leader_of(state.name)
+                if leader is None:
+                    self._engine.refresh_soon()
+                elif leader not in self._asked:
+                    leaders.add(leader)
+        return leaders
+
+    def _fetch_from(self, leader: int) -> Operation[None]:
+        now_ms = self._engine.now_ms
+        states = [
+            state
+            for state in self._assigned.values()
+            if state.is_fetchable(now_ms) and self._engine.metadata.leader_of(state.name) == leader
+        ]
+        if not states:
+            self._asked.discard(leader)
+            return
+        offsets = {state.name: state.fetch_offset for state in states}
+        request, version_max = self._request(states)
+        timeout_ms = self._engine.config.request_timeout_ms + self.config.fetch_max_wait_ms
+        try:
+            response = yield from ask(
+                leader, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms
+            )
+            if response.error_code:
+                raise BrokerError(response.error_code)
+        except ClientClosed:
+            return
+        except ClientError as error:
+            for state in states:
+                self._failed(state, error)
+        else:
+            self._take_response(offsets, response)
+        self._asked.discard(leader)
+        self._engine.fire(self._wake)
+        if self.has_data:
+            self._engine.fire(self.data_came)
+
+    def _request(self, states: list[_Assigned]) -> tuple[FetchRequest, int | None]:
+        topics: dict[str, FetchTopic] = {}
+        for state in states:
+            info = self._engine.metadata.partition(state.name)
+            name = state.name.topic
+            if name not in topics:
+                topics[name] = FetchTopic(topic=name, topic_id=self._engine.metadata.topics[name].topic_id)
+            topics[name].partitions.append(
+                FetchPartition(
+                    partition=state.name.partition,
+                    current_leader_epoch=info.leader_epoch if info is not None else -1,
+                    fetch_offset=state.fetch_offset,
+                    partition_max_bytes=self.config.max_partition_fetch_bytes,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=self.config.fetch_max_wait_ms,
+            min_bytes=self.config.fetch_min_bytes,
+            max_bytes=self.config.fetch_max_bytes,
+            isolation_level=self.config.isolation_number,
+            topics=list(topics.values()),
+            rack_id=self.config.client_rack,
+        )
+        has_all_ids = all(topic.topic_id != ZERO_UUID for topic in request.topics)
+        return request, None if has_all_ids else LAST_VERSION_WITH_NAMES
+
+    def _take_response(self, offsets: Mapping[TopicPartition, int], response: FetchResponse) -> None:
+        endpoints = [Broker(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
+        for topic in response.responses:
+            name = topic.topic or self._engine.metadata.name_of(topic.topic_id)
+            for row in topic.partitions:
+                partition = TopicPartition(name or "", row.partition_index)
+                state = self._assigned.get(partition)
+                if state is None or state.fetch_offset != offsets.get(partition):
+                    continue  # Unassigned or moved since: these bytes are nobody's.
+                if row.error_code:
+                    hint = row.current_leader
+                    self._engine.metadata.learn_leader(
+                        partition, hint.leader_id, hint.leader_epoch, endpoints
+                    )
+                    self._failed(state, BrokerError(row.error_code, str(partition)))
+                else:
+                    self._arrived(state, row)
+
+    def _arrived(self, state: _Assigned, row: PartitionData) -> None:
+        state.high_watermark = row.high_watermark
+        data = bytes(row.records) if row.records is not None else b""
+        if not data:
+            return
+        aborted = tuple((t.producer_id, t.first_offset) for t in row.aborted_transactions or ())
+        chunk = Chunk(
+            state.name,
+            state.fetch_offset,
+            data,
+            row.high_watermark,
+            row.last_stable_offset,
+            row.log_start_offset,
+            aborted,
+        )
+        try:
+            end_offset = chunk.end_offset()
+        except CorruptBatch as corrupt:
+            state.error = corrupt
+            return
+        if end_offset is None:
+            state.error = BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{state.name}: no whole batch was sent")
+            return
+        state.fetch_offset = end_offset
+        state.chunks.append(chunk)
+
+    def _failed(self, state: _Assigned, error: ClientError) -> None:
+        code = error.code if isinstance(error, BrokerError) else None
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state)
+        elif error.is_retriable:
+            state.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(1)
+            self._engine.refresh_soon()
+        else:
+            state.error = error
+
+    def _out_of_range(self, state: _Assigned) -> None:
+        match self.config.auto_offset_reset:
+            case "earliest":
+                state.move_to(EARLIEST)
+            case "latest":
+                state.move_to(LATEST)
+            case "none":
+                state.error = OffsetOutOfRange(state.name, state.fetch_offset)
+
+    # Positions that are named by time
+
+    def _locate(self) -> None:
+        wanted = {
+            s.name: s.wanted_timestamp for s in self._assigned.values() if s.wanted_timestamp is not None
+        }
+        if wanted and not self._is_locating:
+            self._is_locating = True
+            self._engine.spawn(self._find(wanted))
+
+    def _find(self, wanted: Mapping[TopicPartition, int]) -> Operation[None]:
+        try:
+            found = yield from list_offsets(
+                self._engine, wanted, isolation_level=self.config.isolation_number
+            )
+        except ClientClosed:
+            return
+        except ClientError as error:
+            for partition in wanted:
+                if (state := self._assigned.get(partition)) is not None:
+                    state.wanted_timestamp = None
+                    state.error = error
+        else:
+            for partition, timestamp in wanted.items():
+                state = self._assigned.get(partition)
+                if state is not None and state.wanted_timestamp == timestamp:
+                    state.move_to(found[partition].offset)
+        self._is_locating = False
+        self._engine.fire(self._wake)
+        self._engine.fire(self.data_came)

@@ -1,0 +1,1 @@
+"""The producer's core: which partition, which batch, which attempt."""

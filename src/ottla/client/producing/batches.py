@@ -1,0 +1,185 @@
+"""Records on their way: single deliveries, the batches they share, and the line of batches per partition."""
+
+from collections import deque
+from collections.abc import Callable
+
+from ottla.client.errors import ClientError
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from ottla.records.builder import build_batch
+from ottla.records.compression import Codec
+from ottla.records.record import Record
+
+RECORD_OVERHEAD_BYTES = 21
+"""The most that a record takes beside its key, value and headers."""
+
+SEQUENCE_COUNT = 1 << 31
+
+
+class Delivery:
+    """What becomes of one record: an offset or an error, once it is done."""
+
+    __slots__ = ("error", "is_done", "offset", "partition", "then", "timestamp")
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.partition: TopicPartition | None = None
+        self.offset = -1
+        self.timestamp = -1
+        self.error: ClientError | None = None
+        self.then: Callable[[Delivery], None] | None = None
+        """For the edge: called once, when the delivery is done."""
+
+    def succeed(self, partition: TopicPartition, offset: int, timestamp: int) -> None:
+        self.partition, self.offset, self.timestamp = partition, offset, timestamp
+        self._finish()
+
+    def fail(self, error: ClientError) -> None:
+        self.error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        self.is_done = True
+        if self.then is not None:
+            self.then(self)
+
+
+def size_of(record: Record) -> int:
+    """At most so many bytes a record takes in a batch."""
+    size = RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += 10 + 4 * len(name) + len(value or b"")
+    return size
+
+
+class Batch:
+    """Records of one partition that are sent together."""
+
+    __slots__ = (
+        "attempts",
+        "base_sequence",
+        "created_at_ms",
+        "deliveries",
+        "last_error",
+        "partition",
+        "place",
+        "producer",
+        "records",
+        "size",
+    )
+
+    def __init__(self, partition: TopicPartition, place: tuple[int, ...], created_at_ms: int) -> None:
+        self.partition = partition
+        self.place = place
+        """Where it stands among the batches of its partition; the halves of a split batch share its place."""
+        self.created_at_ms = created_at_ms
+        self.records: list[Record] = []
+        self.deliveries: list[Delivery] = []
+        self.size = HEADER_SIZE
+        self.attempts = 0
+        self.last_error: ClientError | None = None
+        self.producer: tuple[int, int] = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        self.base_sequence = NO_SEQUENCE
+
+    def add(self, record: Record, delivery: Delivery, size: int) -> None:
+        self.records.append(record)
+        self.deliveries.append(delivery)
+        self.size += size
+
+    def encoded(self, codec: Codec) -> bytearray:
+        """The batch as a broker takes it."""
+        return build_batch(
+            self.records,
+            codec=codec,
+            producer_id=self.producer[0],
+            producer_epoch=self.producer[1],
+            base_sequence=self.base_sequence,
+        )
+
+    def split(self) -> "tuple[Batch, Batch]":
+        """Two halves, the sequence going on from one to the other."""
+        middle = len(self.records) // 2
+        halves = tuple(Batch(self.partition, (*self.place, n), self.created_at_ms) for n in range(2))
+        for n, (record, delivery) in enumerate(zip(self.records, self.deliveries, strict=True)):
+            halves[n >= middle].add(record, delivery, size_of(record))
+        for half, first in zip(halves, (0, middle), strict=True):
+            half.attempts, half.last_error, half.producer = self.attempts, self.last_error, self.producer
+            if self.base_sequence != NO_SEQUENCE:
+                half.base_sequence = (self.base_sequence + first) % SEQUENCE_COUNT
+        return halves[0], halves[1]
+
+
+class PartitionLine:
+    """The batches of one partition, in order.
+
+    ``retrying`` stand before ``waiting``. While there are any, batches go one at a time: so order is kept.
+    """
+
+    __slots__ = ("_count", "in_flight", "next_sequence", "not_before_ms", "partition", "retrying", "waiting")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.waiting: deque[Batch] = deque()
+        self.retrying: list[Batch] = []
+        self.in_flight: list[Batch] = []
+        self.next_sequence = 0
+        self.not_before_ms = 0
+        self._count = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.waiting or self.retrying or self.in_flight)
+
+    def open_batch(self, now_ms: int, size: int, batch_size: int) -> Batch:
+        """The batch that the next record joins."""
+        if self.waiting and self.waiting[-1].size + size <= batch_size:
+            return self.waiting[-1]
+        self._count += 1
+        batch = Batch(self.partition, (self._count,), now_ms)
+        self.waiting.append(batch)
+        return batch
+
+    def put_back(self, batches: list[Batch]) -> None:
+        """Batches that failed stand in line again, where they stood."""
+        self.retrying += batches
+        self.retrying.sort(key=lambda batch: batch.place)
+
+    def next_ready(self, now_ms: int, batch_size: int, linger_ms: int, in_flight_max: int) -> Batch | None:
+        """The batch that may be sent now, if there is one."""
+        if now_ms < self.not_before_ms:
+            return None
+        if self.retrying:
+            return self.retrying[0] if not self.in_flight else None
+        if not self.waiting or len(self.in_flight) >= in_flight_max:
+            return None
+        batch = self.waiting[0]
+        is_full = len(self.waiting) > 1 or batch.size >= batch_size
+        return batch if is_full or now_ms - batch.created_at_ms >= linger_ms else None
+
+    def take(self, batch: Batch) -> None:
+        """The batch is sent."""
+        if self.retrying:
+            self.retrying.remove(batch)
+        else:
+            self.waiting.popleft()
+        self.in_flight.append(batch)
+        batch.attempts += 1
+
+    def wake_at_ms(self, now_ms: int, linger_ms: int) -> int | None:
+        """When time alone will make a batch ready."""
+        if now_ms < self.not_before_ms:
+            return self.not_before_ms
+        if self.waiting and not self.retrying and len(self.waiting) == 1:
+            return self.waiting[0].created_at_ms + linger_ms
+        return None
+
+    def expired(self, now_ms: int, delivery_timeout_ms: int) -> list[Batch]:
+        """Take out the batches whose time is over and that are not in flight."""
+        is_over = [
+            batch
+            for batch in (*self.retrying, *self.waiting)
+            if now_ms - batch.created_at_ms >= delivery_timeout_ms
+        ]
+        for batch in is_over:
+            (self.retrying if batch in self.retrying else self.waiting).remove(batch)
+        return is_over

@@ -1,0 +1,436 @@
+"""The producer's core: records in, deliveries out, everything between decided here and sent by the engine."""
+
+from collections.abc import Iterator
+
+from ottla.client.config import ProducerConfig
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.metadata import Broker, TopicInfo
+from ottla.client.engine.tasks import ANY_BROKER, Ask, Operation, Signal, ask, sleep, wait_for
+from ottla.client.errors import (
+    BrokerError,
+    BufferFull,
+    ClientClosed,
+    ClientError,
+    ConnectionLost,
+    DeliveryFailed,
+    NoSuchPartition,
+    RecordTooLarge,
+    TimedOut,
+)
+from ottla.client.producing.batches import Batch, Delivery, PartitionLine, size_of
+from ottla.client.producing.partitioner import StickyPartitions, partition_of_key
+from ottla.client.producing.verdicts import Verdict, is_stale_leader, judge
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import HEADER_SIZE, NO_SEQUENCE
+from ottla.records.record import Record
+from ottla.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.apis.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+BATCHES_REMEMBERED = 5
+"""So many batches of a producer a partition remembers, and so many may be on their way to it."""
+
+SEQUENCE_COUNT = 1 << 31
+
+
+class _Homeless:
+    """A record whose topic is not known yet."""
+
+    __slots__ = ("deadline_ms", "delivery", "partition", "record", "size")
+
+    def __init__(
+        self, record: Record, delivery: Delivery, partition: int | None, size: int, deadline_ms: int
+    ) -> None:
+        self.record = record
+        self.delivery = delivery
+        self.partition = partition
+        self.size = size
+        self.deadline_ms = deadline_ms
+
+
+class ProducerCore:
+    """Batches records per partition and sees them delivered, in order and (by default) exactly once."""
+
+    def __init__(self, engine: Engine, config: ProducerConfig) -> None:
+        self.config = config
+        self.buffered_bytes = 0
+        self.progress = Signal()
+        """Fires when deliveries were decided."""
+        self._engine = engine
+        self._sticky = StickyPartitions(config.batch_size, engine.random)
+        self._homeless: dict[str, list[_Homeless]] = {}
+        self._lines: dict[TopicPartition, PartitionLine] = {}
+        self._busy: dict[TopicPartition, PartitionLine] = {}
+        """The lines that are not empty."""
+        self._requests_to: dict[int, int] = {}
+        self._producer: tuple[int, int] | None = None
+        self._needs_new_producer = config.is_idempotent
+        self._is_obtaining_producer = False
+        self._flushes = 0
+        self._wake = Signal()
+        engine.spawn(self._sender())
+        engine.spawn(self._watch_metadata())
+
+    # What users do
+
+    def send(self, topic: str, record: Record, partition: int | None = None) -> Delivery:
+        """Take a record. ``RecordTooLarge`` and ``BufferFull`` are raised at once, all else comes later."""
+        size = size_of(record)
+        if HEADER_SIZE + size > self.config.max_request_size:
+            raise RecordTooLarge(
+                f"a record of {size} bytes; max.request.size is {self.config.max_request_size}"
+            )
+        if self.buffered_bytes + size > self.config.buffer_memory and self.buffered_bytes:
+            raise BufferFull(f"{self.buffered_bytes} bytes wait for brokers to take them")
+        delivery = Delivery()
+        self.buffered_bytes += size
+        info = self._engine.metadata.topic(topic)
+        if info is not None and topic not in self._homeless:
+            self._place(info, record, delivery, partition, size)
+        else:
+            deadline_ms = self._engine.now_ms + self.config.max_block_ms
+            homeless = _Homeless(record, delivery, partition, size, deadline_ms)
+            self._homeless.setdefault(topic, []).append(homeless)
+            self._engine.want_topics(topic)
+            self._engine.fire(self._wake)
+        return delivery
+
+    def flush(self) -> Operation[None]:
+        """Wait until all that was sent before is delivered or has failed."""
+        waiting = [delivery for delivery in self._undecided() if not delivery.is_done]
+        self._flushes += 1
+        self._engine.fire(self._wake)
+        try:
+            for delivery in waiting:
+                while not delivery.is_done:
+                    yield from wait_for(self.progress)
+        finally:
+            self._flushes -= 1
+
+    def close(self) -> None:
+        """Fail what is not delivered."""
+        closed = ClientClosed("the producer was closed")
+        for records in self._homeless.values():
+            for homeless in records:
+                self._drop(homeless, closed)
+        self._homeless.clear()
+        for line in list(self._busy.values()):
+            for batch in (*line.retrying, *line.waiting):
+                self._fail(batch, closed)
+            line.retrying.clear()
+            line.waiting.clear()
+
+    def _undecided(self) -> Iterator[Delivery]:
+        """One delivery of every batch, and those without a batch."""
+        for records in self._homeless.values():
+            for homeless in records:
+                yield homeless.delivery
+        for line in self._busy.values():
+            for batch in (*line.in_flight, *line.retrying, *line.waiting):
+                yield batch.deliveries[-1]
+
+    # Records find their partition
+
+    def _place(
+        self, topic: TopicInfo, record: Record, delivery: Delivery, partition: int | None, size: int
+    ) -> None:
+        if partition is None:
+            if record.key is not None:
+                partition = partition_of_key(record.key, len(topic.partitions))
+            else:
+                partition = self._sticky.choose(topic, size)
+        elif partition not in topic.partitions:
+            self.buffered_bytes -= size
+            delivery.fail(NoSuchPartition(f"{topic.name} has no partition {partition}"))
+            return
+        name = TopicPartition(topic.name, partition)
+        line = self._lines.get(name)
+        if line is None:
+            line = self._lines[name] = PartitionLine(name)
+        if line.is_empty:
+            self._busy[name] = line
+        waiting = len(line.waiting)
+        line.open_batch(self._engine.now_ms, size, self.config.batch_size).add(record, delivery, size)
+        if len(line.waiting) > waiting:
+            self._engine.fire(self._wake)
+
+    def _house(self) -> None:
+        """Place the records whose topic is known by now."""
+        for name in list(self._homeless):
+            info = self._engine.metadata.topics.get(name)
+            if info is not None and not info.error_code and info.partitions:
+                for homeless in self._homeless.pop(name):
+                    self._place(info, homeless.record, homeless.delivery, homeless.partition, homeless.size)
+                continue
+            cause = BrokerError(info.error_code) if info is not None and info.error_code else None
+            is_final = cause is not None and not cause.is_retriable
+            self._homeless[name] = [
+                h for h in self._homeless[name] if not self._gives_up(name, h, cause, is_final)
+            ]
+            if self._homeless[name]:
+                self._engine.refresh_soon()
+            else:
+                del self._homeless[name]
+
+    def _gives_up(self, topic: str, homeless: _Homeless, cause: BrokerError | None, is_final: bool) -> bool:
+        if is_final and cause is not None:
+            self._drop(homeless, cause)
+        elif self._engine.now_ms >= homeless.deadline_ms:
+            what = f"metadata of topic {topic}"
+            error = TimedOut(what, self.config.max_block_ms, cause or self._engine.metadata_error)
+            self._drop(homeless, error)
+        else:
+            return False
+        return True
+
+    def _drop(self, homeless: _Homeless, error: ClientError) -> None:
+        self.buffered_bytes -= homeless.size
+        homeless.delivery.fail(error)
+        self._engine.fire(self.progress)
+
+    # Batches find their broker
+
+    def _sender(self) -> Operation[None]:
+        while True:
+            wake_at_ms = self._drain()
+            wait_ms = None if wake_at_ms is None else max(0, wake_at_ms - self._engine.now_ms)
+            yield from wait_for(self._wake, wait_ms)
+
+    def _watch_metadata(self) -> Operation[None]:
+        while True:
+            yield from wait_for(self._engine.metadata_came)
+            self._engine.fire(self._wake)
+
+    def _drain(self) -> int | None:
+        """Send all that may be sent; when to look again, if nothing happens before."""
+        self._house()
+        self._expire()
+        if self._needs_new_producer:
+            if self._busy and not self._is_obtaining_producer and not any(self._requests_to.values()):
+                self._is_obtaining_producer = True
+                self._engine.spawn(self._obtain_producer())
+        else:
+            self._send_ready()
+        return self._wake_at_ms()
+
+    def _send_ready(self) -> None:
+        linger_ms = 0 if self._flushes else self.config.linger_ms
+        while True:
+            by_leader: dict[int, list[PartitionLine]] = {}
+            for line in list(self._busy.values()):
+                if self._ready_in(line, linger_ms) is None:
+                    continue
+                leader = self._engine.metadata.leader_of(line.partition)
+                if leader is None:
+                    self._engine.refresh_soon()
+                elif self._requests_to.get(leader, 0) < self.config.max_in_flight_requests_per_connection:
+                    by_leader.setdefault(leader, []).append(line)
+            if not by_leader:
+                return
+            for leader, lines in by_leader.items():
+                self._send_request(leader, lines, linger_ms)
+
+    def _ready_in(self, line: PartitionLine, linger_ms: int) -> Batch | None:
+        in_flight_max = BATCHES_REMEMBERED if self.config.is_idempotent else 1
+        return line.next_ready(self._engine.now_ms, self.config.batch_size, linger_ms, in_flight_max)
+
+    def _send_request(self, leader: int, lines: list[PartitionLine], linger_ms: int) -> None:
+        batches: list[Batch] = []
+        size = 0
+        for line in lines:
+            batch = self._ready_in(line, linger_ms)
+            if batch is None or (batches and size + batch.size > self.config.max_request_size):
+                continue
+            line.take(batch)
+            self._number(batch, line)
+            batches.append(batch)
+            size += batch.size
+        self._requests_to[leader] = self._requests_to.get(leader, 0) + 1
+        self._engine.spawn(self._deliver(leader, batches))
+
+    def _number(self, batch: Batch, line: PartitionLine) -> None:
+        """Give a batch its sequence, once for each producer id."""
+        if self._producer is not None and batch.producer != self._producer:
+            batch.producer = self._producer
+            batch.base_sequence = line.next_sequence
+            line.next_sequence = (line.next_sequence + len(batch.records)) % SEQUENCE_COUNT
+
+    def _wake_at_ms(self) -> int | None:
+        times = [h.deadline_ms for records in self._homeless.values() for h in records[:1]]
+        for line in self._busy.values():
+            for batch in (line.retrying[:1] or [*line.waiting][:1])[:1]:
+                times.append(batch.created_at_ms + self.config.delivery_timeout_ms)
+            if (wake_at_ms := line.wake_at_ms(self._engine.now_ms, self.config.linger_ms)) is not None:
+                times.append(wake_at_ms)
+        later = [time for time in times if time > self._engine.now_ms]
+        return min(later, default=None)
+
+    # One request
+
+    def _deliver(self, leader: int, batches: list[Batch]) -> Operation[None]:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            topic = topics.setdefault(batch.partition.topic, TopicProduceData(name=batch.partition.topic))
+            records = batch.encoded(self.config.codec)
+            topic.partition_data.append(
+                PartitionProduceData(index=batch.partition.partition, records=records)
+            )
+        request = ProduceRequest(
+            acks=self.config.acks,
+            timeout_ms=self._engine.config.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        response: ProduceResponse | None = None
+        lost: ClientError | None = None
+        try:
+            response = yield Ask(leader, request, ProduceResponse if self.config.acks else None)
+        except ClientError as error:
+            lost = error
+        self._requests_to[leader] -= 1
+        if lost is not None:
+            for batch in batches:
+                self._settle(batch, lost)
+        elif response is None:
+            for batch in batches:
+                self._succeed(batch, -1, -1)
+                self._done_with(batch)
+        else:
+            self._take_response(leader, batches, response)
+        self._engine.fire(self.progress)
+        self._engine.fire(self._wake)
+
+    def _take_response(self, leader: int, batches: list[Batch], response: ProduceResponse) -> None:
+        rows = {
+            TopicPartition(topic.name, row.index): row
+            for topic in response.responses
+            for row in topic.partition_responses
+        }
+        endpoints = [Broker(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
+        for batch in batches:
+            row = rows.get(batch.partition)
+            if row is None:
+                self._settle(batch, ConnectionLost(f"broker {leader} answered without {batch.partition}"))
+            elif row.error_code == ErrorCode.NONE:
+                self._succeed(batch, row.base_offset, row.log_append_time_ms)
+                self._done_with(batch)
+            else:
+                hint = row.current_leader
+                is_news = self._engine.metadata.learn_leader(
+                    batch.partition, hint.leader_id, hint.leader_epoch, endpoints
+                )
+                self._settle(batch, BrokerError(row.error_code, _detail(row)), knows_better=is_news)
+
+    def _settle(self, batch: Batch, error: ClientError, knows_better: bool = False) -> None:
+        """A batch was refused or lost: try again, or give up."""
+        line = self._lines[batch.partition]
+        batch.last_error = error
+        earlier = [b for b in (*line.in_flight, *line.retrying) if b.place < batch.place]
+        verdict = judge(error, len(batch.records), is_first_in_line=not earlier)
+        is_over = self._engine.now_ms - batch.created_at_ms >= self.config.delivery_timeout_ms
+        if verdict in (Verdict.RETRY, Verdict.RETRY_AS_NEW_PRODUCER) and (
+            is_over or batch.attempts > self.config.retries
+        ):
+            verdict = Verdict.FAIL
+        match verdict:
+            case Verdict.DELIVERED:
+                self._succeed(batch, -1, -1)
+            case Verdict.SPLIT:
+                line.put_back(list(batch.split()))
+            case Verdict.RETRY | Verdict.RETRY_AS_NEW_PRODUCER:
+                line.put_back([batch])
+                if not knows_better:
+                    line.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(batch.attempts)
+                if is_stale_leader(error) and not knows_better:
+                    self._engine.refresh_soon()
+                self._needs_new_producer |= verdict is Verdict.RETRY_AS_NEW_PRODUCER
+            case Verdict.FAIL:
+                self._fail(batch, DeliveryFailed(batch.partition, error, batch.attempts))
+        self._done_with(batch)
+
+    def _done_with(self, batch: Batch) -> None:
+        line = self._lines[batch.partition]
+        line.in_flight.remove(batch)
+        if line.is_empty:
+            self._busy.pop(batch.partition, None)
+
+    # Ends
+
+    def _succeed(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
+        for n, (record, delivery) in enumerate(zip(batch.records, batch.deliveries, strict=True)):
+            offset = base_offset + n if base_offset >= 0 else -1
+            timestamp = append_time_ms if append_time_ms >= 0 else record.timestamp
+            self.buffered_bytes -= size_of(record)
+            delivery.succeed(batch.partition, offset, timestamp)
+
+    def _fail(self, batch: Batch, error: ClientError) -> None:
+        for record, delivery in zip(batch.records, batch.deliveries, strict=True):
+            self.buffered_bytes -= size_of(record)
+            delivery.fail(error)
+        if batch.base_sequence != NO_SEQUENCE and self.config.is_idempotent:
+            # Its sequence numbers are lost with it: what follows would be out of order for ever.
+            self._needs_new_producer = True
+        self._engine.fire(self.progress)
+
+    def _expire(self) -> None:
+        for name, line in list(self._busy.items()):
+            for batch in line.expired(self._engine.now_ms, self.config.delivery_timeout_ms):
+                cause = batch.last_error or self._why_not_sent(name)
+                self._fail(batch, DeliveryFailed(name, cause, batch.attempts))
+            if line.is_empty:
+                self._busy.pop(name, None)
+
+    def _why_not_sent(self, partition: TopicPartition) -> ClientError:
+        if self._engine.metadata_error is not None:
+            return self._engine.metadata_error
+        if self._engine.metadata.leader_of(partition) is None:
+            return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, "the partition has no leader")
+        return TimedOut("delivery", self.config.delivery_timeout_ms, None)
+
+    # Idempotence
+
+    def _obtain_producer(self) -> Operation[None]:
+        """A fresh id, and sequences from 0: for the start, and when order was lost."""
+        attempts = 0
+        while True:
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0x7FFF_FFFF)
+            attempts += 1
+            try:
+                response = yield from ask(ANY_BROKER, request, InitProducerIdResponse)
+                if response.error_code:
+                    raise BrokerError(response.error_code, "InitProducerId")
+            except ClientError as error:
+                if not error.is_retriable:
+                    self._refuse_all(error)
+                    self._is_obtaining_producer = False
+                    return
+                yield from sleep(self._engine.backoff_ms(attempts))
+            else:
+                break
+        self._producer = (response.producer_id, response.producer_epoch)
+        for line in self._lines.values():
+            line.next_sequence = 0
+        self._needs_new_producer = False
+        self._is_obtaining_producer = False
+        self._engine.fire(self._wake)
+
+    def _refuse_all(self, error: ClientError) -> None:
+        """No producer id can be had: nothing that waits can be sent."""
+        for name, line in list(self._busy.items()):
+            for batch in (*line.retrying, *line.waiting):
+                self._fail(batch, DeliveryFailed(name, error, batch.attempts))
+            line.retrying.clear()
+            line.waiting.clear()
+            self._busy.pop(name, None)
+
+
+def _detail(row: PartitionProduceResponse) -> str | None:
+    """A broker's words on a refused batch."""
+    if row.record_errors and not row.error_message:
+        return row.record_errors[0].batch_index_error_message
+    return row.error_message
