@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker import authorized_operations, topic_names
+from ottla.broker.metadata_encoding import frame_with_topics
 from ottla.broker.metadata_image import MetadataImage, PartitionInfo, TopicInfo
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode
@@ -27,25 +28,34 @@ def handle(node: "Node", request: Request, body: MetadataRequest) -> MetadataRes
         return refusal
     rows: list[MetadataResponseTopic] = []
     missing: list[str] = []
-    for topic in _asked(node.metadata, version, body, rows, missing):
-        rows.append(_topic_row(node.metadata, topic, request.listener, version))
+    known = _asked(node.metadata, version, body, rows, missing)
     if missing:
         may_create = body.allow_auto_topic_creation and node.config.topics.auto_create_topics_enable
         rows += [_missing_row(node, name, may_create) for name in missing]
-    if body.include_topic_authorized_operations and version >= 8:
-        for row in rows:
-            if row.error_code not in (ErrorCode.UNKNOWN_TOPIC_ID,):
-                row.topic_authorized_operations = authorized_operations.TOPIC
     wants_operations = body.include_cluster_authorized_operations and 8 <= version <= 10
-    return MetadataResponse(
+    answer = MetadataResponse(
         brokers=_brokers(node.metadata, request.listener),
         cluster_id=node.cluster_id,
         controller_id=node.metadata.controller,
-        topics=rows,
         cluster_authorized_operations=(
             authorized_operations.CLUSTER if wants_operations else authorized_operations.NOT_ASKED
         ),
     )
+
+    def row_of(topic: TopicInfo) -> MetadataResponseTopic:
+        return _topic_row(node.metadata, topic, request.listener, version)
+
+    wants_operations = body.include_topic_authorized_operations and version >= 8
+    if rows or wants_operations:
+        answer.topics = [*rows, *map(row_of, known)]
+        for row in answer.topics if wants_operations else ():
+            if row.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
+                row.topic_authorized_operations = authorized_operations.TOPIC
+        return answer
+    request.reply_encoded(
+        frame_with_topics(answer, version, request.correlation_id, request.listener, known, row_of)
+    )
+    return None
 
 
 def _refusal(version: int, body: MetadataRequest) -> MetadataResponse | None:
