@@ -1,0 +1,121 @@
+"""What a broker does with its logs from time to time."""
+
+from ottla.model.ids import TopicPartition
+from ottla.records.builder import build_batch
+from ottla.records.record import Record
+from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from support.led_broker import ME, SECOND, TOPIC, LedBroker, a_batch
+from support.node_bench import a_config
+
+ORDERS_0 = TopicPartition(TOPIC, 0)
+
+
+def test_high_watermarks_are_noted_every_few_seconds() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", "b"))
+
+    broker.advance(5_100)
+
+    assert read_offsets(broker.disk, "/data", HIGH_WATERMARKS) == {ORDERS_0: 2}
+
+
+def test_a_high_watermark_is_not_lost_while_nobody_leads() -> None:
+    """KAFKA-1647, 2143: a log that the controller has not yet spoken of keeps its number."""
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", "b"))
+    broker.advance(5_100)
+
+    broker.follow(SECOND)
+    broker.advance(60_000)
+
+    assert read_offsets(broker.disk, "/data", HIGH_WATERMARKS) == {ORDERS_0: 2}
+
+
+def test_old_segments_go_and_readers_hear_of_the_new_start() -> None:
+    settings = {"log_segment_bytes": 120, "log_retention_bytes": 100, "log_retention_check_interval_ms": 1_000}
+    broker = LedBroker(a_config(**settings)).lead(isr=(ME,))
+    for value in "abcdef":
+        broker.produce_now(a_batch(value * 30), acks=-1)
+    assert broker.log.log_start_offset == 0
+
+    broker.advance(1_100)
+
+    assert broker.log.log_start_offset > 0
+    assert broker.fetch_now(broker.log.log_start_offset).log_start_offset == broker.log.log_start_offset
+
+
+def test_records_that_are_not_committed_are_never_too_old() -> None:
+    """R15: retention stops at the high watermark."""
+    settings = {"log_segment_bytes": 120, "log_retention_bytes": 100, "log_retention_check_interval_ms": 1_000}
+    broker = LedBroker(a_config(**settings)).lead(isr=(ME, SECOND))
+    for value in "abcdef":
+        broker.produce_now(a_batch(value * 30))
+
+    broker.advance(2_000)
+
+    assert broker.log.log_start_offset == 0
+
+
+def keyed(key: str, value: str) -> bytearray:
+    return build_batch([Record(key.encode(), value.encode(), timestamp=1_700_000_000_000)])
+
+
+def test_compacted_topics_are_cleaned() -> None:
+    settings = {
+        "log_cleanup_policy": "compact",
+        "log_segment_bytes": 200,
+        "log_cleaner_backoff_ms": 1_000,
+        "log_cleaner_min_cleanable_ratio": 0.01,
+    }
+    broker = LedBroker(a_config(**settings)).lead(isr=(ME,))
+    for number in range(40):
+        broker.produce_now(keyed("key", f"value-{number}"))
+    before = broker.log.size_bytes
+
+    broker.advance(5_000)
+
+    assert broker.log.size_bytes < before / 2
+    assert broker.log.end_offset == 40
+
+
+def test_finished_segments_are_synced_so_that_a_restart_need_not_scan_them() -> None:
+    broker = LedBroker(a_config(log_segment_bytes=200)).lead(isr=(ME,))
+    for value in "abcdef":
+        broker.produce_now(a_batch(value * 30))
+
+    broker.advance(3_000)
+
+    assert broker.log.recovery_point >= broker.log.active_segment.base_offset
+
+
+def test_silent_producers_are_forgotten() -> None:
+    broker = LedBroker(a_config(producer_id_expiration_ms=1_000)).lead(isr=(ME,))
+    broker.produce_now(a_batch("a", producer_id=4, producer_epoch=0, base_sequence=0))
+    assert broker.log.producers.producers
+
+    broker.advance(601_000)
+
+    assert broker.log.producers.producers == {}
+
+
+def test_deleted_directories_vanish_after_their_delay() -> None:
+    broker = LedBroker(a_config(log_segment_delete_delay_ms=1_000)).lead(isr=(ME,))
+    broker.node.partitions.stop_replica(ORDERS_0, -2, delete=True)
+    assert any(entry.name.endswith("-delete") for entry in broker.disk.list_directory("/data"))
+
+    broker.advance(40_000)
+
+    assert not any(entry.name.endswith("-delete") for entry in broker.disk.list_directory("/data"))
+
+
+def test_the_end_waits_for_threads_that_still_work_on_the_logs() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    done: list[str] = []
+    broker.node.partitions.background._at_work = 1
+
+    broker.node.partitions.background.when_quiet(lambda: done.append("quiet"))
+    assert done == []
+    broker.node.partitions.background._at_work = 0
+    broker.node.partitions.background.when_quiet(lambda: done.append("at once"))
+
+    assert done == ["at once"]
