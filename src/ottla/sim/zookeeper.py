@@ -33,9 +33,10 @@ class Owner(Protocol):
     """The process a session belongs to."""
 
     host: str
-
-    @property
-    def is_running(self) -> bool: ...
+    is_running: bool
+    is_paused: bool
+    life: int
+    """Changes with every start and every end of the process."""
 
     def on_zk_event(self, event: Any) -> None: ...
 
@@ -48,6 +49,8 @@ class _Nobody:
 
     host: str
     is_running: bool = False
+    is_paused: bool = False
+    life: int = -1
 
     def on_zk_event(self, event: Any) -> None: ...
 
@@ -97,11 +100,14 @@ class ZooKeeperService:
     # -- the client's side -------------------------------------------------------------------
 
     def open(self, owner: Owner, timeout_ms: int) -> None:
-        """Begin a session as soon as the service can be reached."""
-        if not owner.is_running:
+        """Begin a session as soon as the service can be reached, unless the process dies before."""
+        self._open(owner, timeout_ms, owner.life)
+
+    def _open(self, owner: Owner, timeout_ms: int, life: int) -> None:
+        if owner.life != life:
             return
-        if not self._reachable(owner):
-            self.world.after(RECONNECT_US, lambda: self.open(owner, timeout_ms))
+        if not self._reachable(owner) or not owner.is_running:
+            self.world.after(RECONNECT_US, lambda: self._open(owner, timeout_ms, life))
             return
         self._last_session += 1
         session = Session(owner, self._last_session, timeout_ms * MILLISECOND, self.world.now_us)
@@ -324,7 +330,7 @@ class ZooKeeperService:
 
     def _wait_for_owner(self, session: Session) -> None:
         """A paused process hears of the end when it goes on; a dead one never does."""
-        if getattr(session.owner, "is_paused", False):
+        if session.owner.is_paused:
             self.world.after(RECONNECT_US, lambda: self._tell_the_end(session))
         else:
             self._untold.remove(session)
