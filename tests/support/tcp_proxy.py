@@ -35,6 +35,7 @@ class TcpProxy:
         self.port = 0
         self._delay_s = 0.0
         self._is_refusing = False
+        self._cut_after: int | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
         self._server: asyncio.Server | None = None
@@ -59,6 +60,10 @@ class TcpProxy:
         """Reset all connections; new ones are accepted."""
         self._in_thread(self._cut)
 
+    def cut_after(self, count: int) -> None:
+        """Reset all connections once so many more bytes have passed to clients: in the middle of things."""
+        self._cut_after = count
+
     def refuse(self) -> None:
         """Reset all connections, and every new one at once, until ``heal``."""
         self._is_refusing = True
@@ -66,17 +71,20 @@ class TcpProxy:
 
     def freeze(self, *ways: Way) -> None:
         """Let nothing pass in these directions (by default in both); connections stay open."""
-        self._in_thread(lambda: [self._flowing[way].clear() for way in ways or BOTH_WAYS])
+        for way in ways or BOTH_WAYS:
+            self._in_thread(self._flowing[way].clear)
 
     def delay(self, seconds: float) -> None:
         """Pass everything on only after this time, each way."""
         self._delay_s = seconds
 
     def heal(self) -> None:
-        """Undo ``refuse``, ``freeze`` and ``delay``."""
+        """Undo ``refuse``, ``cut_after``, ``freeze`` and ``delay``."""
         self._is_refusing = False
         self._delay_s = 0.0
-        self._in_thread(lambda: [event.set() for event in self._flowing.values()])
+        self._cut_after = None
+        for event in self._flowing.values():
+            self._in_thread(event.set)
 
     @property
     def accepted(self) -> int:
@@ -167,5 +175,10 @@ class TcpProxy:
                 if self._delay_s:
                     await asyncio.sleep(self._delay_s)
                 await self._flowing[way].wait()
+                if way is Way.TO_CLIENT and self._cut_after is not None:
+                    data, self._cut_after = data[: self._cut_after], self._cut_after - len(data)
                 writer.write(data)
                 await writer.drain()
+                if self._cut_after is not None and self._cut_after <= 0:
+                    self._cut_after = None
+                    self._cut()

@@ -50,8 +50,11 @@ class HostRing:
         self._rounds += 1
         return max(1, int(delay * (0.5 + self._random.random() / 2)))
 
-    def succeeded(self) -> None:
-        """A connection held for a while: the next failure is the first one again."""
-        self._tried = 0
+    def connected(self) -> None:
+        """A server gave us the session: pauses are short again."""
         self._rounds = 0
         self.failures.clear()
+
+    def was_stable(self) -> None:
+        """A connection held for a while before it broke: that begins a new round."""
+        self._tried = 0

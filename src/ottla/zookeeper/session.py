@@ -62,7 +62,7 @@ REQUEST_BYTES_MAX: Final = 1_048_575
 """The server's default ``jute.maxbuffer``: it hangs up on anything longer."""
 CONNECT_MS_MIN: Final = 250
 STABLE_MS: Final = 1_000
-"""A connection that held so long counts as a success when it breaks."""
+"""After a connection that held so long, all servers are tried anew without a pause."""
 NO_PASSWORD: Final = bytes(16)
 
 
@@ -288,7 +288,7 @@ class Session:
         """Servers refuse, without a word, a client that saw a later transaction than they know.
 
         If this goes on for longer than the session may last, their data may have been wiped or restored.
-        Every second attempt at a server then claims to have seen nothing, to hear whether the session is known.
+        Every second attempt at a server then claims to have seen nothing, to hear whether it knows us.
         """
         is_silent = now_ms - self._last_contact_ms > self.timeout_ms
         return self.session_id != 0 and is_silent and self._host in self._refused_by
@@ -321,6 +321,7 @@ class Session:
         self.session_id, self._password, self.timeout_ms = session_id, password, timeout_ms
         self._connected_ms = self._last_contact_ms = now_ms
         self.certain_until_ms = self._last_sent_ms + timeout_ms
+        self.ring.connected()
         self._refused_by.clear()
         self._behind.clear()
         self._out += [frame_auth(scheme, credential) for scheme, credential in self._auth]
@@ -364,7 +365,7 @@ class Session:
             else:
                 self._watch_chunks_pending -= 1
         else:
-            result = read_result(request.op, code, frame, request.chroot)
+            result = self._read_result(request, request.op, code, frame)
             if getattr(request.op, "watch", False):
                 self.watches.answered(request.op, result)
             self._events.append(Completed(request.token, result))
@@ -372,13 +373,25 @@ class Session:
         if zxid > self.last_zxid and self._watch_chunks_pending == 0:
             self.last_zxid = zxid
 
+    def _read_result(self, request: Request, op: Op, code: int, frame: bytes) -> Result:
+        try:
+            return read_result(op, code, frame, request.chroot)
+        except MalformedReply:
+            self._complete_unreadable(request)
+            raise
+
     def _on_oversize(self, frame: Oversize) -> None:
         """The answer is longer than we take: its asker hears so, the rest of it is skipped."""
         xid, _, _ = read_header(frame.header)
         request = self._queue.answered(xid)
         if request.op is None:
             raise MalformedReply(f"a frame of {frame.size} bytes answers nothing")
-        self._events.append(Completed(request.token, Failed(ZkCode.MARSHALLING_ERROR)))
+        self._complete_unreadable(request)
+
+    def _complete_unreadable(self, request: Request) -> None:
+        """There is an answer, but not for us. A read is not asked again: it would be answered so again."""
+        outcome = Failed(ZkCode.MARSHALLING_ERROR) if request.is_read else Lost(True)
+        self._events.append(Completed(request.token, outcome))
 
     # ---- ends -------------------------------------------------------------------------------------
 
@@ -392,7 +405,7 @@ class Session:
         self.state = State.WAITING
         if was_connected:
             if now_ms - self._connected_ms >= STABLE_MS:
-                self.ring.succeeded()
+                self.ring.was_stable()
             self._events.append(SessionSuspended(f"{self._host}: {reason}"))
             was_closing = any(request.code == OpCode.CLOSE for request in self._queue.in_flight)
             self._complete_lost(self._queue.connection_lost())

@@ -156,7 +156,7 @@ def multi_by_kazoo(client: KazooClient, op: Multi) -> Any:
     outcomes = transaction.commit()
     if any(isinstance(outcome, KazooException) for outcome in outcomes):
         return "refused", [outcome.code for outcome in outcomes]
-    words = []
+    words: list[Any] = []
     for part, outcome in zip(op.ops, outcomes, strict=True):
         if isinstance(part, Create):
             words.append(("created", outcome))

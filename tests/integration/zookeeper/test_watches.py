@@ -286,11 +286,11 @@ def test_events_come_before_the_data_that_they_announce(zookeeper: Chroot, other
         other.create("/a", b"0")
         heard = Heard()
         client = await ZooKeeperClient.connect(zookeeper.connect, listener=heard)
-        order: list[object] = []
+        order: list[tuple[int, int]] = []
 
         def note(result: object) -> None:
             assert isinstance(result, Data)
-            order.append((result.data, len(heard.watches)))
+            order.append((int(result.data or b"-1"), len(heard.watches)))
 
         for number in range(50):
             await client.submit(GetData("/a", watch=True))
@@ -302,8 +302,8 @@ def test_events_come_before_the_data_that_they_announce(zookeeper: Chroot, other
             change.get()
         await client.close()
 
-        for data, events in order:  # type: ignore[misc]
-            assert int(data) <= events, "data of a change whose event was not yet told"
+        for change_seen, events_told in order:
+            assert change_seen <= events_told, "data of a change whose event was not yet told"
 
     asyncio.run(scenario())
 

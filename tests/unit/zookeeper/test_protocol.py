@@ -57,7 +57,7 @@ from ottla.zookeeper.protocol import (
 from support.zookeeper_bytes import Wire, buffer_bytes, connect_reply, stat_bytes, text_bytes
 
 FEW = settings(max_examples=30, deadline=None)
-MANY = settings(max_examples=20_000, deadline=None)
+MANY = settings(max_examples=3_000, deadline=None)
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1, max_size=20)
 paths = st.lists(names, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
 datas = st.none() | st.binary(max_size=200)

@@ -238,6 +238,28 @@ def test_an_answer_over_the_limit_fails_its_read_alone_and_is_skipped() -> None:
     assert wire.session.state is State.CONNECTED
 
 
+def test_a_write_whose_answer_cannot_be_read_may_have_been_applied() -> None:
+    wire = Wire(reply_bytes_max=1_000).connect()
+    wire.session.submit(Multi(()), "too long")
+    wire.session.submit(SetData("/a", b"", 1), "cut off")
+    wire.sent()
+
+    wire.server_sends(reply(1, b"\0" * 2_000) + reply(2, b"\0"))
+
+    assert wire.results() == {"too long": Lost(True), "cut off": Lost(True)}
+
+
+def test_a_read_whose_answer_cannot_be_read_fails_and_is_not_asked_for_ever() -> None:
+    wire = Wire().connect()
+    wire.session.submit(GetData("/a"), "read")
+    wire.sent()
+
+    wire.server_sends(reply(1, b"\0"))
+
+    assert wire.results() == {"read": Failed(ZkCode.MARSHALLING_ERROR)}
+    assert wire.reconnect() == []
+
+
 def test_an_answer_of_up_to_four_mebibytes_is_taken() -> None:
     """ZP9: other clients stop at one mebibyte, Kafka's at four."""
     wire = Wire().connect()
