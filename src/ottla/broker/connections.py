@@ -22,6 +22,7 @@ class Connection:
         "host",
         "id",
         "is_closed",
+        "is_doomed",
         "is_privileged",
         "listener",
         "owed",
@@ -40,6 +41,8 @@ class Connection:
         self.owed: deque[Request] = deque()
         self.owed_bytes = 0
         self.is_closed = False
+        self.is_doomed = False
+        """It will be closed as soon as what came before is answered; nothing more is taken from it."""
         self._outputs = outputs
         self._is_paused = False
 

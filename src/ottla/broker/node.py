@@ -101,7 +101,7 @@ class Node:
     def on_request(self, connection_id: int, frame: memoryview) -> None:
         """One whole request, without its size; the frame is lent for the call."""
         connection = self.connections.get(connection_id)
-        if connection is None or connection.is_closed:
+        if connection is None or connection.is_closed or connection.is_doomed:
             return
         if self.state is NodeState.STOPPING:
             connection.close("the broker stops")
@@ -125,7 +125,6 @@ class Node:
                 api.load()
             body = decode(api.request, header.api_version, frame, body_offset)
         except MalformedRequest as malformed:
-            log.warning("malformed request client=%s reason=%s", connection.host, malformed)
             connection.close(f"malformed request: {malformed}")
             return
         response = api.handle(self, request, body)

@@ -79,4 +79,5 @@ class Request:
     def hang_up(self, reason: str) -> None:
         """Close the connection as soon as all requests before this one have been answered."""
         self._hang_up_reason = reason
+        self.connection.is_doomed = True
         self.reply_encoded([])

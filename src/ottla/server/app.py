@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 DRAIN_SECONDS_MAX = 2.0
 REACH_SECONDS_MAX = 3.0
+OPEN_FILES_BESIDE_LOGS = 512
 LOOPBACK = ("localhost", "127.", "::1")
 
 
@@ -133,12 +134,10 @@ class BrokerProcess:
 
     def _bind(self) -> None:
         """Take the ports before anything is promised to anybody; port 0 becomes a real one here."""
-        limits = self._given.connections
+        send_bytes, receive_bytes = self._socket_buffers()
         for endpoint in self._given.listeners.listeners:
             try:
-                listener = Listener(
-                    endpoint, limits.socket_send_buffer_bytes, limits.socket_receive_buffer_bytes
-                )
+                listener = Listener(endpoint, send_bytes, receive_bytes)
             except OSError as error:
                 self._refuse()
                 where = f"{endpoint.listener}://{endpoint.host}:{endpoint.port}"
@@ -152,6 +151,14 @@ class BrokerProcess:
         )
         listeners = replace(self._given.listeners, listeners=bound, advertised_listeners=advertised)
         self.config = replace(self._given, listeners=listeners)
+
+    def _socket_buffers(self) -> tuple[int, int]:
+        """Kafka's default of 100 KB is small today: unless the file asks for a size, the system chooses."""
+        limits, asked = self._given.connections, self._given.originals
+        return (
+            limits.socket_send_buffer_bytes if "socket.send.buffer.bytes" in asked else -1,
+            limits.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in asked else -1,
+        )
 
     async def _connect_to_zookeeper(self) -> ZooKeeperClient:
         zookeeper = self.config.zookeeper
@@ -178,10 +185,18 @@ class BrokerProcess:
             await listener.open(self.edge.loop, make, backlog)
         addresses = ",".join(f"{e.listener}://{e.host}:{e.port}" for e in self.config.listeners.listeners)
         log.info("listening broker=%d listeners=%s", self.edge.node.broker_id, addresses)
+        self._warn_about_open_files()
         self._tidy_memory()
         self._spawn(self._close_idle_clients())
         for endpoint in self.config.listeners.advertised_listeners:
             self._spawn(self._check_reach(endpoint))
+
+    def _warn_about_open_files(self) -> None:
+        """Each log may need a segment and two indexes open, each client and peer a socket."""
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        logs = len(self.edge.node.log_dirs.logs)
+        if limit < 3 * logs + OPEN_FILES_BESIDE_LOGS:
+            log.warning("the limit of open files is low for these logs limit=%d logs=%d", limit, logs)
 
     @staticmethod
     def _tidy_memory() -> None:

@@ -28,6 +28,7 @@ from ottla.broker.outputs import (
 from ottla.model.errors import InvariantBroken, MalformedRequest
 from ottla.server.kept_session import keep_session
 from ottla.server.listener import ClientConnection
+from ottla.server.log_limit import LogLimit
 from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock, Ticker
 from ottla.server.worker import Worker
@@ -35,8 +36,6 @@ from ottla.server.zk_session import ZooKeeperClient
 from ottla.zookeeper.ops import Result, SessionConnected, SessionEvent, WatchEvent
 
 log = logging.getLogger(__name__)
-
-REFUSALS_LOGGED_EVERY = 1_000
 
 
 class Edge:
@@ -52,7 +51,8 @@ class Edge:
         self.on_end_session: Callable[[str, int], None] = lambda path, session_id: None
         self._clients: dict[int, ClientConnection] = {}
         self._clients_by_host: Counter[str] = Counter()
-        self._refused = 0
+        self._refusals = LogLimit(loop.time)
+        self._hang_ups = LogLimit(loop.time)
         self._peers: dict[int, PeerConnection] = {}
         self._zk: ZooKeeperClient | None = None
         self._worker = Worker(loop, self._work_done)
@@ -120,13 +120,13 @@ class Edge:
         overrides = limits.max_connections_by_ip
         per_ip = overrides.get(client.host, limits.max_connections_per_ip)
         if len(self._clients) >= limits.max_connections or self._clients_by_host[client.host] >= per_ip:
-            self._refused += 1
-            if self._refused % REFUSALS_LOGGED_EVERY == 1:
+            left_out = self._refusals.take()
+            if left_out is not None:
                 log.warning(
-                    "too many connections, one is refused host=%s open=%d refused_so_far=%d",
+                    "too many connections, one is refused host=%s open=%d left_out=%d",
                     client.host,
                     len(self._clients),
-                    self._refused,
+                    left_out,
                 )
             return False
         self._next_client += 1
@@ -146,7 +146,12 @@ class Edge:
 
     def malformed(self, client: ClientConnection, why: MalformedRequest) -> None:
         """What came cannot be cut into requests."""
-        log.warning("malformed stream client=%s reason=%s", client.host, why)
+        self._hang_up(client, f"malformed stream: {why}")
+
+    def _hang_up(self, client: ClientConnection, reason: str) -> None:
+        left_out = self._hang_ups.take()
+        if left_out is not None:
+            log.warning("hanging up client=%s reason=%s left_out=%d", client.host, reason, left_out)
         client.close()
 
     def client_lost(self, client: ClientConnection) -> None:
@@ -174,8 +179,7 @@ class Edge:
     def _close(self, output: Close) -> None:
         client = self._clients.get(output.connection)
         if client is not None:
-            log.info("hanging up client=%s reason=%s", client.host, output.reason)
-            client.close()
+            self._hang_up(client, output.reason)
 
     def _pause(self, connection: int, is_paused: bool) -> None:
         client = self._clients.get(connection)

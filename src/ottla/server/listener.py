@@ -103,7 +103,8 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def write(self, parts: list[Buffer]) -> None:
         """Send this; asyncio keeps what the socket does not take at once."""
-        self._transport.writelines(parts)
+        if not self._transport.is_closing():
+            self._transport.writelines(parts)
         self.last_active = self._edge.loop.time()
 
     def pause(self, is_paused: bool) -> None:

@@ -53,6 +53,16 @@ def test_hanging_up_waits_for_the_answers_owed_before() -> None:
     assert never.is_abandoned
 
 
+def test_nothing_more_is_taken_from_a_client_that_will_be_hung_up_on() -> None:
+    connection, _ = a_connection()
+    a_request(connection)
+
+    a_request(connection).hang_up("rubbish")
+
+    assert connection.is_doomed
+    assert not connection.is_closed
+
+
 def test_a_client_that_is_owed_too_many_answers_is_read_from_no_more_until_half_are_sent() -> None:
     connection, outputs = a_connection()
     requests = [a_request(connection) for _ in range(OWED_REQUESTS_MAX + 1)]
