@@ -185,7 +185,9 @@ class Term:
         began_ms = self.node.clock.monotonic_ms()
         decided = 0
         try:
-            event: Event | None = yield from duty()
+            news = yield from duty()
+            name = name if news is None else news.cause
+            event: Event | None = news
             while event is not None:
                 effects = self.core.handle(event)
                 event = None
@@ -197,7 +199,8 @@ class Term:
             log.exception("the controller cannot go on turn=%s", name)
             raise TermEnded(f"{type(mistake).__name__} in {name}: {mistake}") from mistake
         took_ms = self.node.clock.monotonic_ms() - began_ms
-        log.info("turn cause=%r decided=%d ms=%d epoch=%d", name, decided, took_ms, self.fence.epoch)
+        if news is not None:
+            log.info("turn cause=%r decided=%d ms=%d epoch=%d", name, decided, took_ms, self.fence.epoch)
 
     # ---- effects
 

@@ -1,0 +1,176 @@
+"""An Ottla controller over Apache brokers: every duty, under load, and the office changing hands."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from support.apache import run_tool
+from support.mixed import Load, MixedCluster, mixed_cluster, read_all
+from support.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
+
+OTTLA, APACHE, OTHER = 1, 2, 3
+KINDS = {OTTLA: "ottla", APACHE: "apache", OTHER: "apache"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, jars: object) -> Iterator[MixedCluster]:
+    with mixed_cluster(tmp_path_factory.mktemp("mixed"), KINDS) as running:
+        yield running
+
+
+@pytest.fixture(params=["ottla", "apache"])
+def governed(cluster: MixedCluster, request: pytest.FixtureRequest) -> MixedCluster:
+    """The same duty under each controller: what one leaves the other must read."""
+    cluster.elect_controller(OTTLA if request.param == "ottla" else APACHE)
+    return cluster
+
+
+def test_topics_are_created_grown_and_deleted(governed: MixedCluster):
+    governed.create("grown", [1, 2, 3], [2, 3, 1], [3, 1, 2])
+    assert governed.leaders("grown") == [1, 2, 3]
+
+    governed.grow("grown", 5)
+    assert len(governed.states("grown")) == 5
+    wait_until(lambda: len(governed.directories("grown")) == 15, "every replica has its log", 30)
+
+    governed.delete("grown")
+    governed.wait_gone("grown")
+
+
+def test_settings_reach_every_broker(governed: MixedCluster):
+    governed.create("tuned", [1, 2], [2, 3])
+    resource = ConfigResource(ResourceType.TOPIC, "tuned")
+    resource.add_incremental_config(
+        ConfigEntry("retention.ms", "123456", incremental_operation=AlterConfigOpType.SET)
+    )
+
+    governed.admin.incremental_alter_configs([resource])[resource].result(30)
+
+    described = governed.admin.describe_configs([ConfigResource(ResourceType.TOPIC, "tuned")])
+    assert [f.result(30)["retention.ms"].value for f in described.values()] == ["123456"]
+    governed.delete("tuned")
+    governed.wait_gone("tuned")
+
+
+def test_a_killed_broker_loses_its_leaderships_and_comes_back_in_sync(governed: MixedCluster):
+    victim = OTHER
+    governed.create("survivor", [3, 1, 2], [3, 2, 1], [1, 2, 3])
+    with Load(governed, "survivor") as load:
+        governed.kill(victim)
+        wait_until(lambda: victim not in governed.leaders("survivor"), "the leaders have moved", 30)
+        assert all(victim not in state["isr"] for state in governed.states("survivor"))
+        governed.start_again(victim)
+        governed.wait_for_isr("survivor", 3)
+        governed.prefer(("survivor", 0), ("survivor", 1))
+        assert governed.leaders("survivor") == [3, 3, 1]
+        load.check()
+    governed.delete("survivor")
+    governed.wait_gone("survivor")
+
+
+def test_a_broker_that_leaves_in_order_loses_nothing(governed: MixedCluster):
+    leaver = OTHER
+    governed.create("orderly", [3, 1, 2], [1, 2, 3])
+    with Load(governed, "orderly") as load:
+        assert governed.brokers[leaver].shut_down() in (0, 143)
+        assert leaver not in governed.leaders("orderly")
+        governed.start_again(leaver)
+        governed.wait_for_isr("orderly", 3)
+        load.check()
+    governed.delete("orderly")
+    governed.wait_gone("orderly")
+
+
+def test_partitions_move_with_their_records(governed: MixedCluster):
+    governed.create("moved", [1, 2], [2, 1])
+    with Load(governed, "moved") as load:
+        governed.reassign_by_znode("moved", 0, [3, 2])
+        governed.wait_moved("moved", 0, [3, 2])
+        assert governed.state("moved", 0)["leader"] in (3, 2)  # type: ignore[index]
+        wait_until(lambda: not governed.zk.exists("/admin/reassign_partitions"), "the old znode is gone")
+        governed.reassign_by_znode("moved", 0, [1, 2, 3])
+        governed.wait_moved("moved", 0, [1, 2, 3])
+        load.check()
+    governed.delete("moved")
+    governed.wait_gone("moved")
+
+
+def test_unclean_election_by_tool(governed: MixedCluster):
+    governed.create("unclean", [3, 2])
+    governed.kill(2)
+    wait_until(lambda: governed.state("unclean")["isr"] == [3], "broker 2 left the ISR", 30)  # type: ignore[index]
+    governed.kill(3)
+    wait_until(lambda: governed.leaders("unclean") == [-1], "the partition is offline", 30)
+    governed.start_again(2)
+    assert governed.leaders("unclean") == [-1]
+
+    governed.elect_uncleanly("unclean", 0)
+
+    assert governed.leaders("unclean") == [2]
+    governed.start_again(3)
+    governed.wait_for_isr("unclean", 2)
+    governed.delete("unclean")
+    governed.wait_gone("unclean")
+    if governed.controller == -1:
+        pytest.fail("nobody is controller")
+
+
+def test_apaches_own_tool_describes_what_ottla_decided(cluster: MixedCluster):
+    cluster.elect_controller(OTTLA)
+    cluster.create("described", [2, 1, 3])
+
+    run = run_tool(
+        "org.apache.kafka.tools.TopicCommand",
+        "--bootstrap-server",
+        cluster.bootstrap,
+        "--describe",
+        "--topic",
+        "described",
+    )
+
+    assert "Leader: 2" in run.stdout
+    assert "Replicas: 2,1,3" in run.stdout
+    assert "Isr: 2,1,3" in run.stdout
+    cluster.delete("described")
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["deleted", "killed"])
+def test_a_reassignment_is_finished_by_the_next_controller(cluster: MixedCluster, crash: bool):
+    """Ottla begins, Apache goes on."""
+    cluster.elect_controller(OTTLA)
+    cluster.create("handed", [3, 2])
+    with Load(cluster, "handed") as load:
+        cluster.reassign_by_znode("handed", 0, [2, 3, 1])
+        if crash:
+            cluster.kill(OTTLA)
+            wait_until(lambda: cluster.controller in (APACHE, OTHER), "an Apache broker governs", 30)
+            cluster.start_again(OTTLA)
+        else:
+            cluster.elect_controller(APACHE)
+        cluster.wait_moved("handed", 0, [2, 3, 1])
+        cluster.elect_controller(OTTLA)
+        load.check()
+    assert read_all(cluster, "handed")
+    cluster.delete("handed")
+    cluster.wait_gone("handed")
+
+
+def test_a_deletion_is_finished_by_the_next_controller(cluster: MixedCluster):
+    cluster.elect_controller(OTTLA)
+    cluster.create("waiting", [1, 3])
+    cluster.kill(OTHER)
+    cluster.delete("waiting")
+    assert cluster.zk.exists("/admin/delete_topics/waiting")
+
+    cluster.elect_controller(APACHE)
+    cluster.start_again(OTHER)
+
+    cluster.wait_gone("waiting")

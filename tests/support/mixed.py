@@ -1,0 +1,285 @@
+"""A cluster of Ottla and Apache brokers, what it leaves in ZooKeeper, and a load that counts every record."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.cimpl import NewTopic
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from support.apache import ApacheBroker, ApacheZooKeeper, wait_until_unregistered
+from support.ottla_broker import OttlaBroker
+from support.waiting import wait_until
+
+QUIET = {"log_level": 0}
+SETTINGS: dict[str, Any] = {
+    "offsets.topic.replication.factor": 3,
+    "replica.lag.time.max.ms": 4_000,
+    "auto.leader.rebalance.enable": False,
+    "zookeeper.session.timeout.ms": 4_000,
+    "auto.create.topics.enable": False,
+    "file.delete.delay.ms": 500,
+    "log.segment.delete.delay.ms": 500,
+}
+
+
+class MixedCluster:
+    """Brokers by id; ``kinds`` says which is which: ``{1: "ottla", 2: "apache"}``."""
+
+    def __init__(self, directory: Path, kinds: dict[int, str], **props: Any) -> None:
+        self.directory = directory
+        self.zookeeper = ApacheZooKeeper(directory / "zookeeper")
+        settings = {**SETTINGS, **props}
+        self.brokers: dict[int, OttlaBroker | ApacheBroker] = {
+            number: (OttlaBroker if kind == "ottla" else ApacheBroker)(
+                number, self.zookeeper.connect, None, directory / f"broker-{number}", **settings
+            )
+            for number, kind in kinds.items()
+        }
+        self._zk: KazooClient | None = None
+        self._admin: AdminClient | None = None
+
+    # ---- life
+
+    def start(self) -> None:
+        self.zookeeper.start()
+        first, *others = self.brokers.values()
+        first.start()
+        for broker in others:
+            broker.launch()
+        for broker in self.brokers.values():
+            broker.wait_usable(frozenset(self.brokers))
+
+    def stop(self) -> None:
+        if self._zk is not None:
+            self._zk.stop()
+            self._zk.close()
+        for broker in self.brokers.values():
+            broker.stop()
+        self.zookeeper.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    @property
+    def zk(self) -> KazooClient:
+        if self._zk is None:
+            self._zk = KazooClient(hosts=self.zookeeper.connect)
+            self._zk.start(timeout=20)
+        return self._zk
+
+    @property
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
+        return self._admin
+
+    def kill(self, number: int) -> None:
+        """kill -9, and wait until ZooKeeper has noticed."""
+        self.brokers[number].kill()
+        wait_until_unregistered(self.zookeeper.connect, number)
+
+    def start_again(self, number: int) -> None:
+        self.brokers[number].restart(frozenset({number}))
+
+    # ---- znodes
+
+    def read(self, path: str) -> Any:
+        """A znode's JSON; None when it is not there."""
+        try:
+            return json.loads(self.zk.get(path)[0])
+        except NoNodeError:
+            return None
+
+    @property
+    def controller(self) -> int:
+        node = self.read("/controller")
+        return -1 if node is None else int(node["brokerid"])
+
+    @property
+    def controller_epoch(self) -> int:
+        return int(self.zk.get("/controller_epoch")[0])
+
+    def state(self, topic: str, index: int = 0) -> dict[str, Any] | None:
+        return self.read(f"/brokers/topics/{topic}/partitions/{index}/state")
+
+    def states(self, topic: str) -> list[dict[str, Any]]:
+        count = len((self.read(f"/brokers/topics/{topic}") or {"partitions": {}})["partitions"])
+        return [state for index in range(count) if (state := self.state(topic, index)) is not None]
+
+    def leaders(self, topic: str) -> list[int]:
+        return [state["leader"] for state in self.states(topic)]
+
+    def elect_controller(self, number: int) -> None:
+        """Delete ``/controller`` until that broker wins."""
+
+        def try_again() -> bool:
+            if self.controller == number:
+                return True
+            with suppress(NoNodeError):
+                self.zk.delete("/controller")
+            wait_until(lambda: self.controller != -1, "somebody is controller")
+            return self.controller == number
+
+        wait_until(try_again, f"broker {number} is controller", 60, every=0.3)
+        wait_until(
+            lambda: self.admin.list_topics(timeout=10).controller_id == number, "the brokers know it", 30
+        )
+
+    def wait_for_isr(self, topic: str, size: int, seconds_max: float = 60) -> None:
+        wait_until(
+            lambda: all(len(state["isr"]) == size for state in self.states(topic)),
+            f"every ISR of {topic} has {size} members",
+            seconds_max,
+            every=0.2,
+        )
+
+    # ---- administration
+
+    def create(self, topic: str, *replicas: list[int], **config: str) -> None:
+        new = NewTopic(
+            topic,
+            num_partitions=len(replicas),
+            replica_assignment=[list(held) for held in replicas],
+            config={name.replace("_", "."): value for name, value in config.items()},
+        )
+        self.admin.create_topics([new])[topic].result(30)
+
+    def grow(self, topic: str, count: int) -> None:
+        self.admin.create_partitions([NewPartitions(topic, count)])[topic].result(30)
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result(30)
+
+    def wait_gone(self, topic: str) -> None:
+        """Until no znode and no directory is left of it."""
+        paths = [f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}"]
+        wait_until(lambda: not any(self.zk.exists(path) for path in paths), f"{topic} left ZooKeeper", 30)
+        wait_until(lambda: not self.directories(topic), f"{topic} left the disks", 60, every=0.2)
+
+    def directories(self, topic: str) -> list[Path]:
+        found = [path for broker in self.brokers.values() for path in Path(broker.log_dir).glob(f"{topic}-*")]
+        return [path for path in found if path.is_dir()]
+
+    def prefer(self, *partitions: tuple[str, int]) -> None:
+        keys = [TopicPartition(topic, index) for topic, index in partitions]
+        for error in self.admin.elect_leaders(ElectionType.PREFERRED, keys).result(30).values():
+            assert error is None, error
+
+    def elect_uncleanly(self, topic: str, index: int) -> None:
+        self.admin.elect_leaders(ElectionType.UNCLEAN, [TopicPartition(topic, index)]).result(30)
+
+    def reassign_by_znode(self, topic: str, index: int, replicas: list[int]) -> None:
+        row = {"topic": topic, "partition": index, "replicas": replicas}
+        self.zk.create("/admin/reassign_partitions", json.dumps({"version": 1, "partitions": [row]}).encode())
+
+    def wait_moved(self, topic: str, index: int, replicas: list[int], seconds_max: float = 60) -> None:
+        """Until the reassignment is done and the old copies are gone."""
+
+        def is_done() -> bool:
+            node = self.read(f"/brokers/topics/{topic}")
+            moving = node["adding_replicas"] or node["removing_replicas"]
+            return not moving and node["partitions"][str(index)] == replicas
+
+        wait_until(is_done, f"{topic}-{index} is on {replicas}", seconds_max, every=0.1)
+        holders = {n for n, b in self.brokers.items() if n not in replicas and b.log_dir.exists()}
+        strays = [self.brokers[n].log_dir / f"{topic}-{index}" for n in holders]
+        wait_until(lambda: not any(path.exists() for path in strays), "old copies are gone", 30)
+
+
+class Load:
+    """A producer with acks=all that never stops; at the end every acknowledged record must be there."""
+
+    def __init__(self, cluster: MixedCluster, topic: str) -> None:
+        self.topic = topic
+        self.acked: set[str] = set()
+        self.failed: list[str] = []
+        self._cluster = cluster
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="load")
+
+    def _run(self) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": self._cluster.bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.timeout.ms": 90_000,
+                **QUIET,
+            }
+        )
+        number = 0
+        while not self._stop.wait(0.005):
+            for _ in range(5):
+                value = f"record-{number}"
+                number += 1
+                producer.produce(self.topic, value, key=str(number), on_delivery=self._delivered)
+            producer.poll(0)
+        producer.flush(90)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is None:
+            self.acked.add(message.value().decode())
+        else:
+            self.failed.append(str(error))
+
+    def check(self) -> None:
+        """Stop, read everything, and compare: nothing lost, nothing twice."""
+        self._stop.set()
+        self._thread.join()
+        read = read_all(self._cluster, self.topic)
+        assert not self.failed, self.failed[:3]
+        assert len(self.acked) > 100, f"only {len(self.acked)} records were acknowledged"
+        missing = self.acked - set(read)
+        assert not missing, f"{len(missing)} of {len(self.acked)} acknowledged records are lost"
+        assert len(read) == len(set(read)), "records stand there twice"
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def read_all(cluster: MixedCluster, topic: str) -> list[str]:
+    """Every record of a topic, by assignment and not by group."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "checker", **QUIET})
+    try:
+        partitions = cluster.admin.list_topics(topic, timeout=20).topics[topic].partitions
+        ends = {
+            index: consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=20)[1]
+            for index in partitions
+        }
+        consumer.assign([TopicPartition(topic, index, 0) for index in partitions])
+        values = []
+        while sum(ends.values()) > len(values):
+            message = consumer.poll(20)
+            assert message is not None, f"read {len(values)} of {sum(ends.values())}"
+            assert message.error() is None, message.error()
+            values.append(message.value().decode())
+        return values
+    finally:
+        consumer.close()
+
+
+@contextmanager
+def mixed_cluster(directory: Path, kinds: dict[int, str], **props: Any) -> Iterator[MixedCluster]:
+    """A running cluster for the length of a ``with``."""
+    cluster = MixedCluster(directory, kinds, **props)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
