@@ -1,0 +1,22 @@
+"""A cluster of three for the groups' tests; a broker that a test kills is started again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.launch.cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    settings = {
+        "offsets.topic.num.partitions": "5",
+        "offsets.topic.replication.factor": "3",
+        "min.insync.replicas": "2",
+        "default.replication.factor": "3",
+        "zookeeper.session.timeout.ms": "2000",
+    }
+    with Cluster(brokers=3, settings=settings) as running:
+        yield running
