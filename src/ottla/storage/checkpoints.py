@@ -40,7 +40,9 @@ class MetaProperties:
 
 
 def _lines(content: bytes, name: str) -> list[list[str]]:
-    """The rows of a checkpoint: version, count, then as many rows as counted."""
+    """The rows of a checkpoint: version, count, then as many rows as counted, each with its newline."""
+    if content and not content.endswith(b"\n"):
+        raise CorruptCheckpoint(f"{name} is cut short")
     try:
         rows = content.decode("utf-8").splitlines()
         if not rows:

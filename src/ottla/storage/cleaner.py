@@ -45,9 +45,18 @@ class Cleaner:
                 best = (log, plan)
         if best is None:
             return None
-        self._running = True
         log, plan = best
+        self._make_durable(log, plan.first_uncleanable_offset)
+        self._running = True
         return CleanerRun(log, plan, Compaction(log.home.directory, plan, self._map_bytes_max))
+
+    def _make_durable(self, log: Log, offset: int) -> None:
+        """Holes that compaction makes must never lie where a restart looks for lost tails."""
+        if log.recovery_point < offset:
+            log.flush()
+        directory = log.home.directory
+        if directory.recovery_points.get(log.partition, 0) < offset:
+            self._log_dirs.checkpoint_recovery_points_of(directory)
 
     def finished(self, run: CleanerRun, outcome: CompactionResult | Uncleanable | None) -> bool:
         """Put the result in place and note how far it went; ``None``: the run failed."""

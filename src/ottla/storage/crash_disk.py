@@ -7,6 +7,7 @@ removed since the directory was last synced may or may not be.
 
 import errno
 from collections.abc import Callable
+from copy import deepcopy
 from random import Random
 from typing import NamedTuple
 
@@ -128,6 +129,8 @@ class CrashDisk:
     """A file system of dictionaries. ``steps`` counts what could have been the last thing to happen.
 
     ``crash_at``: raise ``PowerCut`` in place of that step (a write may be half done by then).
+    ``before_step``: called with the name of each step before it happens (in a half-done write: in its midst),
+    for a look at a ``clone`` of that moment.
     ``fail``: a function from (operation, path or None) to an errno, or 0 to let it pass.
     ``capacity_bytes``: beyond it writes are short, then refused with ENOSPC.
     """
@@ -137,6 +140,7 @@ class CrashDisk:
         self.crash_at = crash_at
         self.steps = 0
         self.fail: Callable[[str], int] | None = None
+        self.before_step: Callable[[str], None] | None = None
         self.capacity_bytes: int | None = None
         self.now_ms = 0
         self._names: dict[str, Inode | None] = {"": None}
@@ -154,6 +158,8 @@ class CrashDisk:
         self.steps += 1
         if self.crash_at is not None and self.steps >= self.crash_at:
             raise PowerCut(operation)
+        if self.before_step is not None:
+            self.before_step(operation)
         self._check(operation)
 
     def power_cut(self) -> None:
@@ -176,6 +182,15 @@ class CrashDisk:
         self.kill()
         self._unsynced_changes = []
 
+    def clone(self, random: Random) -> "CrashDisk":
+        """Another disk with the same content, to be treated otherwise."""
+        twin = CrashDisk(random)
+        twin.now_ms = self.now_ms
+        twin._names, twin._synced_names, twin._unsynced_changes = deepcopy(
+            (self._names, self._synced_names, self._unsynced_changes)
+        )
+        return twin
+
     def kill(self) -> None:
         """The process is gone, the machine is not: everything written stays."""
         self._locked = set()
@@ -197,6 +212,11 @@ class CrashDisk:
         if self.crash_at is not None and self.steps >= self.crash_at:
             inode.content += memoryview(data)[: self._random.randint(0, len(data))]
             raise PowerCut("write")
+        if self.before_step is not None:
+            size = len(inode.content)
+            inode.content += memoryview(data)[: self._random.randint(0, len(data))]
+            self.before_step("write")
+            del inode.content[size:]
         self._check("write")
         room = len(data)
         if self.capacity_bytes is not None:

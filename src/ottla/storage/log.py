@@ -22,7 +22,7 @@ from ottla.storage.log_reader import LogReader
 from ottla.storage.outcomes import Appended, Duplicate, FlushWork, LogSlice
 from ottla.storage.producer_rebuild import delete_snapshots, rebuild_producers, save_snapshot
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.segment import Segment
+from ottla.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from ottla.storage.txn_index import AbortedTransaction
 
 TAIL_BOUNDARIES_MAX = 32
@@ -93,6 +93,8 @@ class Log(LogReader):
             epochs.assign(leader_epoch, base_offset)
         if header[10] >= 0:
             self._note_producer(header, marker)
+        if self.end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
         return Appended(
             base_offset, self.end_offset - 1, validated.log_append_time_ms, self.log_start_offset, size
         )
@@ -173,6 +175,8 @@ class Log(LogReader):
             self._write(view[:size], headers, now_ms)
             for header in headers:
                 self._learn(view, header)
+        if self.end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
         return Appended(first.base_offset, self.end_offset - 1, -1, self.log_start_offset, size)
 
     def _sound_batches(self, view: memoryview, leader_epoch: int | None) -> list[BatchHeader]:
@@ -208,7 +212,7 @@ class Log(LogReader):
         try:
             segment = self._segments[-1]
             if self._must_roll(segment, len(data), headers, now_ms):
-                segment = self._roll_to(headers[0].base_offset, now_ms)
+                segment = self._roll_to(self._base_for(headers), now_ms)
             segment.append(data, headers, self.config.index_interval_bytes)
         except OSError as error:
             self._take_back()
@@ -220,8 +224,6 @@ class Log(LogReader):
         elif len(tail) >= TAIL_BOUNDARIES_MAX:
             del tail[next(iter(tail))]
         tail[self.end_offset] = segment.size
-        if self.end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush()
 
     def _take_back(self) -> None:
         try:
@@ -247,6 +249,11 @@ class Log(LogReader):
         return len(segment.index) >= config.segment_index_bytes // 8 or (
             len(segment.times) >= config.segment_index_bytes // 12 - 1
         )
+
+    def _base_for(self, headers: list[BatchHeader]) -> int:
+        """The end of the log, so that segments join; behind a gap too wide for that, the batch itself."""
+        reach = headers[-1].last_offset - self.end_offset
+        return self.end_offset if reach <= RELATIVE_OFFSET_MAX else headers[0].base_offset
 
     @guarded
     def roll(self, now_ms: int) -> Segment:
@@ -292,7 +299,7 @@ class Log(LogReader):
         self.cuts += 1
         self._tail = None
         keep = self._segment_at(offset) + 1
-        self._delete(self._segments[keep:], self._segments[:keep])
+        self._delete(self._segments[: keep - 1 : -1], self._segments[:keep])
         active = self._segments[-1]
         active.truncate_to(offset)
         if offset < self.recovery_point:
@@ -319,7 +326,7 @@ class Log(LogReader):
         self.cuts += 1
         self._tail = None
         segment = Segment(home, offset, created_ms=self._segments[-1].modified_ms)
-        self._delete(self._segments, [segment])
+        self._delete(self._segments[::-1], [segment])
         segment.create()
         home.directory.disk.sync_directory(self.path)
         self.log_start_offset = self.end_offset = self.high_watermark = self.recovery_point = offset
@@ -330,11 +337,11 @@ class Log(LogReader):
         self._producers = ProducerState(offset)
 
     def _delete(self, gone: list[Segment], rest: list[Segment]) -> None:
-        """Take segments out of the log; their files vanish later."""
+        """Take segments out of the log, in this order; their files vanish later."""
         if not gone:
             return
         directory = self.home.directory
-        for segment in reversed(gone):
+        for segment in gone:
             for path in segment.rename_to_deleted():
                 directory.discard(path, self.config.file_delete_delay_ms)
         directory.disk.sync_directory(self.path)
@@ -358,11 +365,18 @@ class Log(LogReader):
 
     @guarded
     def drop_first_segments(self, count: int, now_ms: int) -> None:
-        """Delete the oldest segments; if that is all of them, an empty one remains at the end."""
+        """Delete the oldest segments, all of them below the log start offset."""
+        assert self.start_without(count, now_ms) <= self.log_start_offset, (
+            "only what no reader may ask for is deleted"
+        )
+        self._delete(self._segments[:count], self._segments[count:])
+
+    @guarded
+    def start_without(self, count: int, now_ms: int) -> int:
+        """Where the log would begin without its oldest segments; if these are all, an empty one is added."""
         if count == len(self._segments):
             self._roll_to(self.end_offset, now_ms)
-        self._delete(self._segments[:count], self._segments[count:])
-        self.raise_log_start_offset(self._segments[0].base_offset)
+        return self._segments[count].base_offset
 
     @guarded
     def settle_after_crash(self) -> None:
@@ -390,7 +404,7 @@ class Log(LogReader):
             return None
         self._save_epochs()
         paths, self._unsynced_names = self._unsynced_names, []
-        unsynced = self._segments[self._segment_at(self.recovery_point) :]
+        unsynced = self._segments[self._segment_at(self.recovery_point - 1) :]
         for segment in unsynced[:-1]:
             segment.save_indexes()
             paths += [segment.path(suffix) for suffix in (".index", ".timeindex", txn_index.SUFFIX)]

@@ -28,7 +28,7 @@ from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory, OpenFiles
 from ottla.storage.outcomes import CheckpointWork, FlushWork
 from ottla.storage.recovery import create_log, open_log
-from ottla.storage.retention import RetentionPlan, apply_retention
+from ottla.storage.retention import RetentionPlan, raise_start_by_retention
 
 log = logging.getLogger(__name__)
 
@@ -151,9 +151,9 @@ class LogDirs:
                 recovery_point=recovery_points.get(partition, 0),
                 log_start_offset=log_starts.get(partition, 0),
                 high_watermark=high_watermarks.get(partition, 0),
+                first_dirty_offset=first_dirty.get(partition, 0),
                 now_ms=now_ms,
             )
-            opened[partition].first_dirty_offset = first_dirty.get(partition, 0)
         self.logs.update(opened)
         for offsets in (recovery_points, log_starts, high_watermarks, first_dirty):
             directory.forgotten.update(set(offsets) - set(opened))
@@ -269,10 +269,8 @@ class LogDirs:
     def checkpoint_all(self, directory: LogDirectory) -> None:
         """Write every checkpoint of a directory anew, so that none speaks of logs that are gone."""
         logs = self._logs_in(directory.path)
-        points = {each.partition: each.recovery_point for each in logs}
         dirty = {each.partition: each.first_dirty_offset for each in logs if each.first_dirty_offset > 0}
-        self._checkpoint(directory, RECOVERY_POINTS, points)
-        directory.recovery_points = points
+        self.checkpoint_recovery_points_of(directory)
         self.checkpoint_log_starts(directory)
         self._checkpoint(directory, HIGH_WATERMARKS, {each.partition: each.high_watermark for each in logs})
         self._checkpoint(directory, CLEANER_OFFSETS, dirty)
@@ -280,11 +278,15 @@ class LogDirs:
 
     def checkpoint_recovery_points(self) -> None:
         """Note what is known to be synced, and where logs begin."""
-        for path, directory in self._live():
-            points = {each.partition: each.recovery_point for each in self._logs_in(path)}
-            self._checkpoint(directory, RECOVERY_POINTS, points)
-            directory.recovery_points = points
+        for _, directory in self._live():
+            self.checkpoint_recovery_points_of(directory)
             self.checkpoint_log_starts(directory)
+
+    def checkpoint_recovery_points_of(self, directory: LogDirectory) -> None:
+        """Note what is known to be synced in one directory."""
+        points = {each.partition: each.recovery_point for each in self._logs_in(directory.path)}
+        self._checkpoint(directory, RECOVERY_POINTS, points)
+        directory.recovery_points = points
 
     def checkpoint_log_starts(self, directory: LogDirectory) -> None:
         """Note where logs begin that begin inside a segment."""
@@ -306,11 +308,16 @@ class LogDirs:
     def apply_retention(self, now_ms: int) -> list[tuple[TopicPartition, RetentionPlan]]:
         """Delete what every log may let go of; returns what went and why."""
         gone = []
-        for partition, each in list(self.logs.items()):
-            gone += [(partition, plan) for plan in apply_retention(each, now_ms)]
-        if gone:
-            for _, directory in self._live():
+        while plans := [
+            (each, plan)
+            for each in list(self.logs.values())
+            if (plan := raise_start_by_retention(each, now_ms)) is not None
+        ]:
+            for directory in {each.home.directory.path: each.home.directory for each, _ in plans}.values():
                 self.checkpoint_log_starts(directory)
+            for each, plan in plans:
+                each.drop_first_segments(plan.segment_count, now_ms)
+                gone.append((each.partition, plan))
         return gone
 
     def flushes_due(self, now_ms: int) -> list[tuple[Log, FlushWork]]:

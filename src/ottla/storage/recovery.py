@@ -49,6 +49,7 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     high_watermark: int = 0,
+    first_dirty_offset: int = 0,
     now_ms: int,
 ) -> Log:
     """The log in an existing partition directory. Raises ``OSError`` where the disk does."""
@@ -58,10 +59,13 @@ def open_log(
     segments = _segments(home, entries)
     _remove_stray_snapshots(home, entries, segments)
     if segments and not was_clean:
-        _recover_from(home, segments, recovery_point, config)
+        _recover_from(
+            home, segments, recovery_point, first_dirty_offset if config.is_compacted else 0, config
+        )
     end_offset = _end_offset(home, segments, config)
     if not segments or end_offset < log_start_offset:
         end_offset = _begin_anew(home, segments, log_start_offset, now_ms)
+    _drop_below(home, segments, log_start_offset)
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     log = Log(
         home,
@@ -74,6 +78,7 @@ def open_log(
         topic_id=_topic_id(home) if PARTITION_METADATA in entries else None,
         was_clean=was_clean,
     )
+    log.first_dirty_offset = first_dirty_offset
     if not was_clean:
         log.settle_after_crash()
     return log
@@ -192,18 +197,31 @@ def _segments(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> list[S
     return found
 
 
+def _drop_below(home: PartitionHome, segments: list[Segment], log_start_offset: int) -> None:
+    """Finish a deletion that was begun: segments wholly below the log start go, oldest first."""
+    while len(segments) > 1 and segments[1].base_offset <= log_start_offset:
+        for path in segments.pop(0).rename_to_deleted():
+            home.directory.disk.remove(path)
+
+
 # -- after a crash -------------------------------------------------------------------------------------
 
 
 def _recover_from(
-    home: PartitionHome, segments: list[Segment], recovery_point: int, config: LogConfig
+    home: PartitionHome, segments: list[Segment], recovery_point: int, compacted_to: int, config: LogConfig
 ) -> None:
-    """Check every batch from the segment of the recovery point on; drop all behind the first bad one."""
-    first = max((at for at, each in enumerate(segments) if each.base_offset <= recovery_point), default=0)
+    """Check every batch from the segment of the recovery point on; drop all behind the first bad one.
+
+    A segment begins where the one before it ended, so a hole between them means that a tail was lost,
+    except in the part that compaction has been over.
+    """
+    first = max((at for at, each in enumerate(segments) if each.base_offset < recovery_point), default=0)
     disk = home.directory.disk
     for at in range(first, len(segments)):
         following = segments[at + 1].base_offset if at + 1 < len(segments) else None
-        if not recover_segment(segments[at], following, config.index_interval_bytes):
+        end_offset = recover_segment(segments[at], following, config.index_interval_bytes)
+        has_hole = end_offset is not None and following is not None and end_offset < following > compacted_to
+        if end_offset is None or has_hole:
             for lost in reversed(segments[at + 1 :]):
                 for path in lost.rename_to_deleted():
                     disk.remove(path)
@@ -213,8 +231,11 @@ def _recover_from(
     _rebuild_aborted(home, segments[first:])
 
 
-def recover_segment(segment: Segment, next_base_offset: int | None, interval_bytes: int) -> bool:
-    """Keep the sound batches of a segment and index them anew; False if anything had to be cut off."""
+def recover_segment(segment: Segment, next_base_offset: int | None, interval_bytes: int) -> int | None:
+    """Keep the sound batches of a segment and index them anew.
+
+    The offset behind the last batch, or ``None`` if anything had to be cut off.
+    """
     segment.begin_rebuild()
     good_end, last_offset = 0, segment.base_offset - 1
     try:
@@ -226,9 +247,9 @@ def recover_segment(segment: Segment, next_base_offset: int | None, interval_byt
     except CorruptRecords:
         pass
     if good_end == segment.size:
-        return True
+        return last_offset + 1
     segment.cut_at(good_end)
-    return False
+    return None
 
 
 def _is_sound(segment: Segment, header: BatchHeader, last_offset: int, next_base_offset: int | None) -> bool:
