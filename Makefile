@@ -11,8 +11,8 @@ ARGS ?=
 setup: ## make .venv with everything; does nothing when nothing is to do
 	@PYTHON="$(PYTHON)" $(RUN_PYTHON) tools/setup.py
 
-run: setup ## start what there is on this machine: ZooKeeper on 127.0.0.1:2181
-	@exec $(VENV)/ottla zookeeper
+run: setup ## a cluster on this machine: ZooKeeper and three brokers from 127.0.0.1:9092 on
+	@exec $(VENV)/ottla up
 
 test: setup ## everything that must hold, in its short form (ARGS="..." goes to pytest)
 	@$(PYTEST) tests $(ARGS)
