@@ -122,7 +122,8 @@ def test_unit_tests_never_sleep() -> None:
         f"{shown(file)}:{node.lineno}"
         for file in python_files("tests/unit", "tests/scenarios")
         for node in ast.walk(tree(file))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep")
+        if (isinstance(node, ast.Call) and ast.unparse(node.func) == "time.sleep")
+        or (isinstance(node, ast.ImportFrom) and ast.unparse(node) == "from time import sleep")
     ]
 
     assert found == []
