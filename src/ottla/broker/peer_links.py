@@ -19,7 +19,6 @@ from ottla.wire.keys import ApiKey
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
-REQUEST_TIMEOUT_MS = 30_000
 RECONNECT_BACKOFF_MS = 50
 RECONNECT_BACKOFF_MAX_MS = 1_000
 
@@ -94,7 +93,7 @@ class PeerLink:
         self.negotiates = negotiates
         self.address: tuple[str, int] | None = None
         """Where to connect; None asks the metadata for the inter-broker endpoint each time."""
-        self.request_timeout_ms = REQUEST_TIMEOUT_MS
+        self.request_timeout_ms = node.config.connections.request_timeout_ms
         self.peer_versions: dict[int, tuple[int, int]] | None = None
         """What the peer serves, once asked (only on lines that negotiate)."""
         self.is_connected = False

@@ -78,11 +78,14 @@ def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[
     for word in rest:
         if word.startswith("<"):
             synonyms = tuple(word[1:].split(","))
+        elif word == "no-effect":
+            standing = Standing.WITHOUT_EFFECT
+            doc += " It has no effect in Ottla."
         elif word in ("per-broker", "cluster-wide"):
             scope = Scope(word)
         else:
             check = _check_of(word)
-    if standing is not Standing.OBEYED:
+    if not doc:
         doc = _PROMISE_DOC if standing is Standing.PROMISE else _NO_EFFECT_DOC
     setting = Setting(name, config_type, None, doc, check, scope, standing)
     value = _default_of(setting, default)

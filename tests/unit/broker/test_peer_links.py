@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ottla.broker.peer_links import REQUEST_TIMEOUT_MS, LinkLost, PeerLink
+from ottla.broker.peer_links import LinkLost, PeerLink
 from ottla.model.ids import BrokerId
 from ottla.wire.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.apis.metadata import MetadataRequest, MetadataResponse
@@ -10,6 +10,7 @@ from ottla.wire.headers import frame_response
 from support.node_bench import Bench
 
 PEER = BrokerId(2)
+REQUEST_TIMEOUT_MS = 30_000
 
 
 class LinkBench(Bench):

@@ -19,7 +19,7 @@ zookeeper.connection.timeout.ms int null
     How long the start waits for ZooKeeper; the session time-out when it is not set.
 zookeeper.session.timeout.ms int 18000
     How long a silence ends the broker's session in ZooKeeper.
-zookeeper.max.in.flight.requests int 10 >=1
+zookeeper.max.in.flight.requests int 10 >=1 no-effect
     How many requests to ZooKeeper may wait for their answers.
 zookeeper.set.acl boolean false
     Whether only the broker's own ZooKeeper user may change what it writes.
@@ -45,6 +45,6 @@ controlled.shutdown.max.retries int 3
     How often the controller is asked when it does not succeed.
 controlled.shutdown.retry.backoff.ms long 5000
     How long to wait between such requests.
-controller.socket.timeout.ms int 30000
+controller.socket.timeout.ms int 30000 no-effect
     How long the controller waits for a connection to a broker.
 """

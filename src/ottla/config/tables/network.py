@@ -31,6 +31,6 @@ socket.request.max.bytes int 104857600 >=1
     The largest request that is read; a larger one closes the connection.
 request.timeout.ms int 30000
     How long a request to another broker waits for its answer.
-max.request.partition.size.limit int 2000 >=1
+max.request.partition.size.limit int 2000 >=1 no-effect
     How many partitions one request for a listing may ask for.
 """  # noqa: E501

@@ -15,7 +15,7 @@ replica.fetch.backoff.ms int 1000 >=0
     How long a follower leaves a partition alone after an error.
 replica.socket.timeout.ms int 30000
     How long a follower waits for its leader's answer.
-replica.socket.receive.buffer.bytes int 65536
+replica.socket.receive.buffer.bytes int 65536 no-effect
     The receive buffer of a follower's connection to its leader.
 replica.high.watermark.checkpoint.interval.ms long 5000
     How often the high watermarks are written to disk.
@@ -27,8 +27,8 @@ fetch.max.bytes int 57671680 >=1024
     How many bytes one fetch may return, whatever it asks for.
 max.incremental.fetch.session.cache.slots int 1000 >=0
     How many fetch sessions are kept.
-replication.quota.window.num int 11 >=1
+replication.quota.window.num int 11 >=1 no-effect
     How many samples the replication throttle keeps.
-replication.quota.window.size.seconds int 1 >=1
+replication.quota.window.size.seconds int 1 >=1 no-effect
     How long one sample of the replication throttle lasts.
 """  # noqa: E501

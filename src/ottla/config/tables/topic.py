@@ -3,13 +3,13 @@
 TABLE = """
 cleanup.policy list delete {compact,delete} <log.cleanup.policy
     What happens to old segments: delete, compact, or both.
-compression.gzip.level int -1 -1..9 <compression.gzip.level
+compression.gzip.level int -1 -1..9 <compression.gzip.level no-effect
     The level when the broker itself compresses with gzip.
-compression.lz4.level int 9 1..17 <compression.lz4.level
+compression.lz4.level int 9 1..17 <compression.lz4.level no-effect
     The level when the broker itself compresses with lz4.
 compression.type string producer {uncompressed,zstd,lz4,snappy,gzip,producer} <compression.type
     How records are stored: as the producer sent them, or recompressed with this codec.
-compression.zstd.level int 3 -131072..22 <compression.zstd.level
+compression.zstd.level int 3 -131072..22 <compression.zstd.level no-effect
     The level when the broker itself compresses with zstd.
 delete.retention.ms long 86400000 >=0 <log.cleaner.delete.retention.ms
     How long a deletion's marker stays in a compacted log.
@@ -25,18 +25,18 @@ index.interval.bytes int 4096 >=0 <log.index.interval.bytes
     How many bytes lie between two entries of the offset index.
 leader.replication.throttled.replicas list ""
     Whose answers to followers are throttled: * or partition:broker, separated by commas.
-local.retention.bytes long -2 >=-2 <log.local.retention.bytes
-    Tiered storage only: it has no effect in Ottla.
-local.retention.ms long -2 >=-2 <log.local.retention.ms
-    Tiered storage only: it has no effect in Ottla.
+local.retention.bytes long -2 >=-2 <log.local.retention.bytes no-effect
+    How much a tiered log keeps on this disk.
+local.retention.ms long -2 >=-2 <log.local.retention.ms no-effect
+    How much a tiered log keeps on this disk.
 max.compaction.lag.ms long 9223372036854775807 >=1 <log.cleaner.max.compaction.lag.ms
     The longest time a record may stay uncompacted.
 max.message.bytes int 1048588 >=0 <message.max.bytes
     The largest batch that is accepted.
-message.downconversion.enable boolean true <log.message.downconversion.enable
-    Whether records are converted for clients of old formats; Ottla serves the present format only.
-message.format.version string 3.0-IV1 <log.message.format.version
-    The record format; since Kafka 3.0 it has no effect.
+message.downconversion.enable boolean true <log.message.downconversion.enable no-effect
+    Whether records are converted for clients of old formats.
+message.format.version string 3.0-IV1 <log.message.format.version no-effect
+    The record format, which is the same since Kafka 3.0.
 message.timestamp.after.max.ms long 9223372036854775807 >=0 <log.message.timestamp.after.max.ms
     How far a record's timestamp may lie after the broker's time.
 message.timestamp.before.max.ms long 9223372036854775807 >=0 <log.message.timestamp.before.max.ms
@@ -51,12 +51,12 @@ min.compaction.lag.ms long 0 >=0 <log.cleaner.min.compaction.lag.ms
     The shortest time a record stays uncompacted.
 min.insync.replicas int 1 >=1 <min.insync.replicas
     How many replicas must be in sync for a write with acks=all.
-preallocate boolean false <log.preallocate
+preallocate boolean false <log.preallocate no-effect
     Whether a new segment's file gets its full size at once.
-remote.log.copy.disable boolean false
-    Tiered storage only: it has no effect in Ottla.
-remote.log.delete.on.disable boolean false
-    Tiered storage only: it has no effect in Ottla.
+remote.log.copy.disable boolean false no-effect
+    How much a tiered log keeps on this disk.
+remote.log.delete.on.disable boolean false no-effect
+    How much a tiered log keeps on this disk.
 remote.storage.enable boolean false
     Tiered storage, which Ottla does not have.
 retention.bytes long -1 <log.retention.bytes
