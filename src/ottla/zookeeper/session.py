@@ -362,6 +362,8 @@ class Session:
         if request.op is None:
             if request.code == OpCode.CLOSE:
                 self._finish("closed")
+            elif code != 0:
+                raise MalformedReply(f"it does not arm our watches again ({ZkCode(code).name})")
             else:
                 self._watch_chunks_pending -= 1
         else:

@@ -1,10 +1,11 @@
 """Sessions on a bad network: resumed, never silently replaced, their end told when the servers tell it."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from kazoo.client import KazooClient
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
@@ -61,8 +62,12 @@ def through(proxy: TcpProxy, zookeeper: Chroot) -> str:
     return proxy.address + zookeeper.chroot
 
 
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_a_cut_connection_is_replaced_and_the_session_goes_on(
-    proxy: TcpProxy, zookeeper: Chroot, other: KazooClient
+    proxy: TcpProxy,
+    zookeeper: Chroot,
+    other: KazooClient,
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     async def scenario() -> None:
         async with a_client(through(proxy, zookeeper), session_timeout_ms=TIMEOUT_MS) as (client, heard):
@@ -77,7 +82,8 @@ def test_a_cut_connection_is_replaced_and_the_session_goes_on(
             assert stat is not None
             assert stat.ephemeralOwner == session_id
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())
 
 
 def test_a_write_whose_answer_was_lost_may_have_been_applied_and_was(

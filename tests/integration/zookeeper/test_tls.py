@@ -3,16 +3,17 @@
 import asyncio
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.launch.java import find_java
 from ottla.launch.ports import free_ports
 from ottla.server.zk_session import ZooKeeperClient, ZooKeeperUnavailable
-from ottla.zookeeper.ops import Create, Created, Data, GetData
+from ottla.zookeeper.ops import Create, Created, Data, Delete, Deleted, GetData
 from support.zookeeper_client import a_client
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -58,7 +59,10 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield f"localhost:{port}", certificate
 
 
-def test_a_session_over_tls_does_what_a_plain_one_does(secure: tuple[str, Path]) -> None:
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_session_over_tls_does_what_a_plain_one_does(
+    secure: tuple[str, Path], new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
     address, certificate = secure
 
     async def scenario() -> None:
@@ -67,8 +71,10 @@ def test_a_session_over_tls_does_what_a_plain_one_does(secure: tuple[str, Path])
             answer = await client.submit(GetData("/a"))
             assert isinstance(answer, Data)
             assert answer.data == b"x" * 500_000
+            assert await client.submit(Delete("/a", 0)) == Deleted()
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())
 
 
 def test_a_certificate_that_is_not_trusted_is_the_reason_given(secure: tuple[str, Path]) -> None:

@@ -202,6 +202,16 @@ def test_events_that_answer_the_arming_are_told_and_not_armed_again() -> None:
     assert set_watches(request.body) == (30, ("/data", "/there"), (), ("/parent",))
 
 
+def test_a_server_that_does_not_arm_the_watches_again_is_left_with_all_of_them_kept() -> None:
+    wire = a_wire_watching_everything()
+    wire.cut()
+    first = wire.reconnect()
+
+    wire.server_sends(reply(XID_SET_WATCHES, code=ZkCode.MARSHALLING_ERROR))
+
+    assert wire.reconnect() == first
+
+
 def test_expiry_ends_all_watches() -> None:
     wire = a_wire_watching_everything()
     wire.cut()
