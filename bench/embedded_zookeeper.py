@@ -1,0 +1,42 @@
+"""From nothing to a usable session on the embedded ZooKeeper: how long a start and a stop take."""
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from history import record
+
+from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper, Ensemble
+
+STARTS = 5
+START_BAR_S = 3.0
+
+
+def main() -> int:
+    """Start and stop it some times; the median must stay under the bar."""
+    starts_s, stops_s = [], []
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as directory:
+        for number in range(STARTS):
+            begun = time.perf_counter()
+            with EmbeddedZooKeeper(Path(directory) / str(number)):
+                ready = time.perf_counter()
+            starts_s.append(ready - begun)
+            stops_s.append(time.perf_counter() - ready)
+        begun = time.perf_counter()
+        with Ensemble(Path(directory) / "ensemble"):
+            ensemble_s = time.perf_counter() - begun
+    start_s, stop_s = statistics.median(starts_s), statistics.median(stops_s)
+    print(f"{'start to session, s (median)':<32}{start_s:>8.2f}   bar {START_BAR_S:.0f}")
+    print(f"{'start to session, s (best)':<32}{min(starts_s):>8.2f}")
+    print(f"{'stop, s (median)':<32}{stop_s:>8.2f}")
+    print(f"{'ensemble of three, s':<32}{ensemble_s:>8.2f}")
+    numbers = {"start_s": start_s, "best_start_s": min(starts_s), "stop_s": stop_s, "ensemble_s": ensemble_s}
+    if "--keep" in sys.argv:
+        record("embedded_zookeeper", {name: round(value, 3) for name, value in numbers.items()})
+    return 0 if start_s <= START_BAR_S else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
