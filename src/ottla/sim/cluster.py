@@ -54,6 +54,8 @@ class Cluster:
         self.brokers = {number: self._make_broker(number) for number in self.addresses}
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
+        self.forgetful: list[SimBroker] = []
+        """Brokers that lost what was not flushed and still count as in sync."""
         self.admin = Client(world, self.network, "admin", self.addresses)
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
         self._watermarks: dict[tuple[TopicPartition, int, int, int], int] = {}
@@ -193,6 +195,26 @@ class Cluster:
             if watermark > partition.log.end_offset:
                 raise Violation(f"the watermark of {partition.name} is beyond the log's end on {number}")
 
+    # -- starting again ----------------------------------------------------------------------
+
+    def may_start(self, broker: SimBroker) -> bool:
+        return not broker.is_running and not broker.is_paused and broker not in self.forgetful
+
+    def start_when_out_of_sync(self, broker: SimBroker) -> None:
+        """A broker that forgot may come back once nobody counts on what it held."""
+        self.forgetful.append(broker)
+        number = broker.config.broker_id
+
+        def look() -> None:
+            states = [self._state(partition) for partition in self.partitions()]
+            if any(state is not None and number in state["isr"] for state in states):
+                self.world.after(SECOND // 2, look)
+            else:
+                self.forgetful.remove(broker)
+                broker.start()
+
+        self.world.after(SECOND // 2, look)
+
     # -- the end -----------------------------------------------------------------------------
 
     def heal(self) -> None:
@@ -205,7 +227,7 @@ class Cluster:
         for broker in self.brokers.values():
             if broker.is_paused:
                 broker.resume()
-            elif not broker.is_running:
+            elif self.may_start(broker):
                 broker.start()
 
     def check_end(self) -> None:

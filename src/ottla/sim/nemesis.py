@@ -73,7 +73,7 @@ class Nemesis:
 
     def _restart_later(self, broker: SimBroker) -> None:
         def start() -> None:
-            if not broker.is_running and not broker.is_paused:
+            if self.cluster.may_start(broker):
                 broker.start()
 
         self._later(self._span_us(), start)
@@ -91,15 +91,16 @@ class Nemesis:
     def _power_cut(self) -> None:
         """The machine loses power, and with it what was not yet on the disk.
 
-        Only one at a time and only while the others are up: what every in-sync replica forgets is
-        lost by anyone's rules, unless each write is flushed.
+        One at a time, while everyone else is in sync, and it returns only after the controller has
+        taken it out of every ISR: a replica that forgets and is elected before anyone noticed loses
+        records by Kafka's own rules too, unless each write is flushed.
         """
-        if len(self._running()) < len(self.cluster.brokers) or not self.cluster.is_whole():
+        if self.cluster.forgetful or not self.cluster.is_whole():
             return
         broker = self.world.chance.choice(self._running())
         broker.kill()
         broker.lose_power()
-        self._restart_later(broker)
+        self.cluster.start_when_out_of_sync(broker)
 
     def _kill_controller(self) -> None:
         for broker in self._running():
