@@ -295,7 +295,7 @@ class ProducerCore:
         self._requests_to[leader] -= 1
         if lost is not None:
             for batch in batches:
-                self._settle(batch, lost)
+                self._settle(batch, leader, lost)
         elif response is None:
             for batch in batches:
                 self._succeed(batch, -1, -1)
@@ -315,7 +315,8 @@ class ProducerCore:
         for batch in batches:
             row = rows.get(batch.partition)
             if row is None:
-                self._settle(batch, ConnectionLost(f"broker {leader} answered without {batch.partition}"))
+                missing = ConnectionLost(f"broker {leader} answered without {batch.partition}")
+                self._settle(batch, leader, missing)
             elif row.error_code == ErrorCode.NONE:
                 self._succeed(batch, row.base_offset, row.log_append_time_ms)
                 self._done_with(batch)
@@ -324,10 +325,11 @@ class ProducerCore:
                 is_news = self._engine.metadata.learn_leader(
                     batch.partition, hint.leader_id, hint.leader_epoch, endpoints
                 )
-                self._settle(batch, BrokerError(row.error_code, _detail(row)), knows_better=is_news)
+                error = BrokerError(row.error_code, _detail(row))
+                self._settle(batch, leader, error, knows_better=is_news)
 
-    def _settle(self, batch: Batch, error: ClientError, knows_better: bool = False) -> None:
-        """A batch was refused or lost: try again, or give up."""
+    def _settle(self, batch: Batch, leader: int, error: ClientError, knows_better: bool = False) -> None:
+        """A batch was refused or lost: try again, or give up. ``knows_better``: the new leader is known."""
         line = self._lines[batch.partition]
         batch.last_error = error
         earlier = [b for b in (*line.in_flight, *line.retrying) if b.place < batch.place]
@@ -346,12 +348,18 @@ class ProducerCore:
                 line.put_back([batch])
                 if not knows_better:
                     line.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(batch.attempts)
-                if is_stale_leader(error) and not knows_better:
-                    self._engine.refresh_soon()
+                    self._doubt(batch.partition, leader, error)
                 self._needs_new_producer |= verdict is Verdict.RETRY_AS_NEW_PRODUCER
             case Verdict.FAIL:
                 self._fail(batch, DeliveryFailed(batch.partition, error, batch.attempts))
         self._done_with(batch)
+
+    def _doubt(self, partition: TopicPartition, leader: int, error: ClientError) -> None:
+        """An error may mean that the metadata is out of date."""
+        if is_stale_leader(error):
+            self._engine.refresh_soon()
+            if isinstance(error, BrokerError):
+                self._engine.metadata.forget_leader(partition, leader)
 
     def _done_with(self, batch: Batch) -> None:
         line = self._lines[batch.partition]

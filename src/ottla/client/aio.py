@@ -1,0 +1,362 @@
+"""The client for asyncio programs: the same core, with asyncio's transports.
+
+async with Client("localhost:9092") as client:
+    await client.run(create_topics, [a_topic("orders", partitions=3)])
+    producer = client.producer()
+    delivery = await producer.send_and_wait("orders", b"value", key=b"key")
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from random import Random
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar, cast
+
+from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig, parse_bootstrap_servers
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.outputs import CloseLink, OpenLink, SendOnLink
+from ottla.client.engine.tasks import Operation, wait_for
+from ottla.client.errors import BufferFull, ClientClosed, ClientError, TimedOut
+from ottla.client.fetching.decoding import Chunk
+from ottla.client.fetching.fetcher import FetchCore
+from ottla.client.producing.batches import Delivery
+from ottla.client.producing.producer import ProducerCore
+from ottla.model.errors import MalformedRequest
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Record, RecordHeaders
+from ottla.wire.framing import ReceiveBuffer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class _LinkProtocol(asyncio.BufferedProtocol):
+    """One link's connection."""
+
+    def __init__(self, client: "Client", link: int) -> None:
+        self._client = client
+        self._link = link
+        self._received = ReceiveBuffer(client.config.response_bytes_max)
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._received.get_buffer()
+
+    def buffer_updated(self, count: int) -> None:
+        self._received.received(count)
+        try:
+            while self.transport is not None and (frame := self._received.next_frame()) is not None:
+                self._client.engine.frame_came(self._link, frame)
+        except MalformedRequest as malformed:
+            self.abort()
+            self._client.engine.link_lost(self._link, f"garbage: {malformed}")
+        self._client.perform()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.transport is not None:
+            self.transport = None
+            self._client.link_lost(self._link, str(exc) if exc else "the broker closed the connection")
+
+    def abort(self) -> None:
+        """Hang up; nothing is said of it afterwards."""
+        transport, self.transport = self.transport, None
+        if transport is not None:
+            transport.abort()
+
+
+class Client:
+    """A connection to a cluster; producers, consumers and operations share it. Use it in one event loop."""
+
+    def __init__(self, bootstrap_servers: str | ClientConfig, *, seed: int | None = None) -> None:
+        if isinstance(bootstrap_servers, str):
+            bootstrap_servers = ClientConfig(bootstrap_servers=parse_bootstrap_servers(bootstrap_servers))
+        self.config = bootstrap_servers
+        self.engine = Engine(self.config, _monotonic_ms(), Random(seed))
+        self._links: dict[int, _LinkProtocol] = {}
+        self._opening: dict[int, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms: int | None = None
+        self._is_tick_due = False
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def run(
+        self, operation: Callable[Concatenate[Engine, P], Operation[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation of ``ottla.client.admin`` (or one like them) to its end."""
+        if self._is_closed:
+            raise ClientClosed("the client was closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        task = self.engine.spawn(_into(future, operation(self.engine, *args, **kwargs)))
+        self.tick()
+        try:
+            return await future
+        finally:
+            self.engine.cancel(task)
+
+    def producer(self, config: ProducerConfig | None = None, **settings: object) -> "Producer":
+        """A producer; settings by name override those of ``config``."""
+        return Producer(self, replace(config or ProducerConfig(), **settings))  # type: ignore[arg-type]
+
+    def consumer(self, config: ConsumerConfig | None = None, **settings: object) -> "Consumer":
+        """A consumer that reads what it is assigned; settings by name override those of ``config``."""
+        return Consumer(self, replace(config or ConsumerConfig(), **settings))  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._is_closed:
+            return
+        self.engine.close()
+        self.perform()
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        for link in self._links.values():
+            link.abort()
+        self._links.clear()
+
+    # Between the engine and asyncio
+
+    def tick(self) -> None:
+        """Let the engine do what is due, and do what it asks."""
+        if not self._is_closed:
+            self.engine.tick(_monotonic_ms())
+            self.perform()
+
+    def tick_soon(self) -> None:
+        """``tick``, once, after what the caller does now."""
+        if not self._is_tick_due:
+            self._is_tick_due = True
+            asyncio.get_running_loop().call_soon(self._due_tick)
+
+    def _due_tick(self) -> None:
+        self._is_tick_due = False
+        self.tick()
+
+    def perform(self) -> None:
+        """Do what the engine asks, and come back when it wants to be woken."""
+        while outputs := self.engine.take_outputs():
+            for output in outputs:
+                match output:
+                    case OpenLink():
+                        task = asyncio.get_running_loop().create_task(self._open(output))
+                        self._opening[output.link] = task
+                    case SendOnLink():
+                        link = self._links.get(output.link)
+                        if link is not None and link.transport is not None:
+                            link.transport.writelines(output.parts)
+                    case CloseLink():
+                        self._close_link(output.link)
+        self._set_timer()
+
+    def link_lost(self, link: int, reason: str) -> None:
+        """A connection went away."""
+        self._links.pop(link, None)
+        self.engine.link_lost(link, reason)
+        self.perform()
+
+    async def _open(self, output: OpenLink) -> None:
+        loop = asyncio.get_running_loop()
+        protocol = _LinkProtocol(self, output.link)
+        try:
+            await loop.create_connection(lambda: protocol, output.host, output.port)
+        except OSError as error:
+            self._opening.pop(output.link, None)
+            self.link_lost(output.link, str(error))
+            return
+        self._opening.pop(output.link, None)
+        self._links[output.link] = protocol
+        self.engine.link_connected(output.link)
+        self.perform()
+
+    def _close_link(self, link: int) -> None:
+        task = self._opening.pop(link, None)
+        if task is not None:
+            task.cancel()
+        protocol = self._links.pop(link, None)
+        if protocol is not None:
+            protocol.abort()
+
+    def _set_timer(self) -> None:
+        due_ms = self.engine.next_tick_ms()
+        if due_ms == self._timer_at_ms or self._is_closed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_at_ms = due_ms
+        if due_ms is not None:
+            delay = max(0, due_ms - _monotonic_ms()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._timer_at_ms = None
+        self.tick()
+
+
+def _into(future: "asyncio.Future[T]", operation: Operation[T]) -> Operation[None]:
+    """Run an operation and hand its end to a future."""
+    try:
+        result = yield from operation
+    except ClientError as error:
+        if not future.done():
+            future.set_exception(error)
+    else:
+        if not future.done():
+            future.set_result(result)
+
+
+class Producer:
+    """Sends records; I/O happens in the event loop."""
+
+    def __init__(self, client: Client, config: ProducerConfig) -> None:
+        self._client = client
+        self._core = ProducerCore(client.engine, config)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: RecordHeaders = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> "asyncio.Future[Delivery]":
+        """Take a record, waiting only if the buffer is full; the future holds what becomes of it."""
+        if timestamp_ms is None:
+            timestamp_ms = time.time_ns() // 1_000_000
+        record = Record(key, value, headers, timestamp_ms)
+        self._client.engine.advance(_monotonic_ms())
+        limit_ms = self._core.config.max_block_ms
+        while True:
+            try:
+                delivery = self._core.send(topic, record, partition)
+                break
+            except BufferFull as full:
+                if not await self._client.run(lambda _: wait_for(self._core.progress, limit_ms)):
+                    raise TimedOut("room in the buffer", limit_ms, full) from full
+        future: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
+        if delivery.is_done:
+            _resolve(future, delivery)
+        else:
+            delivery.then = lambda done: _resolve(future, done)
+        self._client.tick_soon()
+        return future
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: RecordHeaders = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Send a record and wait until it is delivered; raise if it is not."""
+        future = await self.send(
+            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        return await future
+
+    async def flush(self) -> None:
+        """Wait until every record sent so far is delivered or has failed."""
+        await self._client.run(lambda _: self._core.flush())
+
+    async def close(self) -> None:
+        """Flush."""
+        await self.flush()
+        self._core.close()
+
+
+def _resolve(future: "asyncio.Future[Delivery]", delivery: Delivery) -> None:
+    if not future.done():
+        if delivery.error is not None:
+            future.set_exception(delivery.error)
+        else:
+            future.set_result(delivery)
+
+
+class Consumer:
+    """Reads the partitions that it is assigned."""
+
+    def __init__(self, client: Client, config: ConsumerConfig) -> None:
+        self._client = client
+        self._core = FetchCore(client.engine, config)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions from an offset, ``EARLIEST`` or ``LATEST``, and no others."""
+        self._core.assign(positions)
+        self._client.tick()
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on from an offset, ``EARLIEST`` or ``LATEST``."""
+        self._core.seek(partition, offset)
+        self._client.tick()
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._core.pause(partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._core.pause(partitions, is_paused=False)
+        self._client.tick()
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The offset of the next record; ``None`` while it is not known."""
+        return self._core.position(partition)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """The end of what can be read, as the last response said."""
+        return self._core.high_watermark(partition)
+
+    async def poll(
+        self, timeout_ms: int, max_records: int | None = None
+    ) -> dict[TopicPartition, list[Record]]:
+        """The next records, waiting for them at most so long."""
+        count = self._core.config.max_poll_records if max_records is None else max_records
+        deadline_ms = _monotonic_ms() + timeout_ms
+        while not (records := self._core.take(count)):
+            if not await self._data_by(deadline_ms):
+                return {}
+        self._client.tick()
+        return records
+
+    async def poll_chunks(self, timeout_ms: int) -> list[Chunk]:
+        """The next fetched bytes, undecoded, waiting for them at most so long."""
+        await self._data_by(_monotonic_ms() + timeout_ms)
+        chunks = self._core.take_chunks()
+        self._client.tick()
+        return chunks
+
+    async def _data_by(self, deadline_ms: int) -> bool:
+        while not self._core.has_data:
+            left_ms = deadline_ms - _monotonic_ms()
+            if left_ms <= 0:
+                return False
+            await self._client.run(lambda _, ms=left_ms: wait_for(self._core.data_came, ms))  # type: ignore[misc]
+        return True
