@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.broker.config_resources import (
     BROKER,
-    KIND_NAMES,
+    CLIENT_METRICS,
     TOPIC,
     InvalidResource,
     check_broker_changes,
@@ -87,10 +87,10 @@ def _check_resource(node: "Node", kind: int, name: str) -> None:
     elif kind == BROKER:
         if name:
             check_broker_name(node, name, is_change=True)
-    elif kind in KIND_NAMES:
+    elif kind == CLIENT_METRICS:
         raise InvalidResource(
             ErrorCode.INVALID_REQUEST,
-            f"AlterConfigs is only supported for topics and brokers, but resource type is {KIND_NAMES[kind]}",
+            "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS",
         )
     else:
         raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")

@@ -15,12 +15,6 @@ TOPIC = 2
 BROKER = 4
 BROKER_LOGGER = 8
 CLIENT_METRICS = 16
-KIND_NAMES = {
-    TOPIC: "TOPIC",
-    BROKER: "BROKER",
-    BROKER_LOGGER: "BROKER_LOGGER",
-    CLIENT_METRICS: "CLIENT_METRICS",
-}
 MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was"
     " sent to an incompatible broker. See the broker logs for more details."

@@ -6,6 +6,7 @@ from ottla.broker.connections import Connection
 from ottla.broker.metadata_image import MetadataChange
 
 if TYPE_CHECKING:
+    from ottla.broker.decision_records import LogCut
     from ottla.config.areas import BrokerConfig
     from ottla.config.log import LogConfig
 
@@ -59,6 +60,9 @@ class ControllerHooks(Protocol):
 
     def on_topic_config_changed(self, topic: str, config: "LogConfig") -> None:
         """Unclean elections may be allowed now."""
+
+    def on_log_cut(self, cut: "LogCut") -> None:
+        """A follower on this broker cut its log to agree with its leader."""
 
     def stop(self) -> None:
         """The broker leaves: resign."""

@@ -49,13 +49,15 @@ class Timers:
         return heap[0][0] if heap else None
 
     def run_due(self) -> None:
-        """Run what is due now. What a timer starts with no delay waits for the next tick."""
+        """Run what is due now. What a timer starts with no delay waits for the next tick.
+
+        One that raises does not take those behind it along: they run with the next tick.
+        """
         now_ms = self._clock.monotonic_ms()
-        due: list[Timer] = []
         heap = self._heap
-        while heap and heap[0][0] <= now_ms:
-            due.append(heapq.heappop(heap)[2])
-        for timer in due:
+        made_before = self._made
+        while heap and heap[0][0] <= now_ms and heap[0][1] <= made_before:
+            timer = heapq.heappop(heap)[2]
             run, timer.run = timer.run, None
             if run is not None:
                 run()

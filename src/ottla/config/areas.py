@@ -123,6 +123,8 @@ class ControllerConfig:
     controller_socket_timeout_ms: int = 30_000
     leader_imbalance_check_interval_seconds: int = 300
     leader_imbalance_per_broker_percentage: int = 10
+    ottla_decisions_enable: bool = True
+    ottla_replica_placement: str = "shifted"
     unclean_leader_election_enable: bool = False
 
 

@@ -109,7 +109,7 @@ class Edge:
 
     def _node_failed(self, what: str, error: Exception) -> None:
         log.critical("internal error in=%s", what, exc_info=error)
-        if isinstance(error, InvariantBroken | AssertionError):
+        if isinstance(error, InvariantBroken | AssertionError) or not self.node.is_started:
             self._exit(Exit(1, f"internal error: {error}"))
 
     # ---- clients

@@ -1,5 +1,7 @@
 """Timers: the right order, once, and never after they were cancelled."""
 
+import pytest
+
 from ottla.broker.timers import Timers
 from support.node_bench import HandClock
 
@@ -65,6 +67,21 @@ def test_what_a_timer_starts_without_delay_waits_for_the_next_tick() -> None:
 
     timers.run_due()
     assert ran == ["turn", "turn"]
+
+
+def test_a_timer_that_raises_does_not_take_the_others_along() -> None:
+    clock = HandClock()
+    timers = Timers(clock)
+    ran: list[str] = []
+    timers.after(5, lambda: ran.append(str(1 // 0)))
+    timers.after(5, lambda: ran.append("second"))
+    clock.now_ms += 5
+
+    with pytest.raises(ZeroDivisionError):
+        timers.run_due()
+    timers.run_due()
+
+    assert ran == ["second"]
 
 
 def test_a_timer_cancelled_by_one_that_is_due_with_it_does_not_run() -> None:
