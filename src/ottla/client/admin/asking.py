@@ -44,16 +44,14 @@ def until_done(
     while True:
         try:
             return (yield from attempt(max(1, deadline_ms - engine.now_ms)))
-        except TimedOut:
-            raise
         except ClientError as error:
             if not error.is_retriable:
                 raise
-            if engine.now_ms >= deadline_ms:
-                raise TimedOut(what, limit_ms, error) from error
+            cause = error
         attempts += 1
         yield from engine.pause(attempts, deadline_ms)
-        yield from engine.refresh(deadline_ms, what)
+        if not (yield from engine.refresh(deadline_ms)):
+            raise TimedOut(what, limit_ms, cause)
 
 
 def ask_controller(
@@ -66,8 +64,7 @@ def ask_controller(
     """The active controller's answer; ``codes`` are those that may say it is another broker by now."""
 
     def attempt(left_ms: int) -> Operation[R]:
-        if not engine.metadata.version:
-            yield from engine.refresh(engine.now_ms + left_ms, type(message).__name__)
+        yield from _know_brokers(engine, left_ms)
         controller = engine.metadata.controller_id
         if controller not in engine.metadata.brokers:
             raise ConnectionLost("the cluster has no controller at the moment")
@@ -84,8 +81,8 @@ def ask_target(
     """One broker's answer, or any broker's."""
 
     def attempt(left_ms: int) -> Operation[R]:
-        if target is not ANY_BROKER and not engine.metadata.version:
-            yield from engine.refresh(engine.now_ms + left_ms, type(message).__name__)
+        if target is not ANY_BROKER:
+            yield from _know_brokers(engine, left_ms)
         return (yield from ask(target, message, response))
 
     return until_done(engine, type(message).__name__, timeout_ms, attempt)
@@ -102,7 +99,7 @@ def ask_all(
     engine: Engine, message: Request, response: type[R], timeout_ms: int | None = None
 ) -> Operation[dict[int, R]]:
     """Every broker's answer, by broker."""
-    yield from ensure_metadata(engine, timeout_ms)
+    yield from until_done(engine, "Metadata", timeout_ms, lambda left_ms: _know_brokers(engine, left_ms))
     tasks = {
         broker: engine.spawn(ask_target(engine, broker, message, response, timeout_ms))
         for broker in engine.metadata.brokers
@@ -113,11 +110,10 @@ def ask_all(
     return answers
 
 
-def ensure_metadata(engine: Engine, timeout_ms: int | None = None) -> Operation[None]:
-    """Know the brokers."""
-    if not engine.metadata.version:
-        limit_ms = engine.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        yield from engine.refresh(engine.now_ms + limit_ms, "Metadata")
+def _know_brokers(engine: Engine, left_ms: int) -> Operation[None]:
+    """Ask for metadata if there is none yet."""
+    if not engine.metadata.version and not (yield from engine.refresh(engine.now_ms + left_ms)):
+        raise engine.metadata_error or ConnectionLost("no broker has answered")
 
 
 def ask_coordinator(
@@ -133,8 +129,7 @@ def ask_coordinator(
     """The answer of the broker that coordinates a group or a transactional id."""
 
     def attempt(left_ms: int) -> Operation[R]:
-        if not engine.metadata.version:
-            yield from engine.refresh(engine.now_ms + left_ms, type(message).__name__)
+        yield from _know_brokers(engine, left_ms)
         request = FindCoordinatorRequest(key=key, key_type=key_type)
         found = yield from ask(
             ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY

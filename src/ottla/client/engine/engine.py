@@ -24,7 +24,7 @@ from ottla.client.engine.tasks import (
     sleep,
     wait_for,
 )
-from ottla.client.errors import ClientClosed, ClientError, ConnectionLost, TimedOut
+from ottla.client.errors import ClientClosed, ClientError, ConnectionLost
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 
@@ -179,15 +179,15 @@ class Engine(Scheduler):
         self._is_refresh_wanted = True
         self.fire(self._refresh_wanted)
 
-    def refresh(self, deadline_ms: int, what: str) -> Operation[None]:
-        """Wait for metadata that is newer than now."""
+    def refresh(self, deadline_ms: int) -> Operation[bool]:
+        """Wait for metadata that is newer than now; whether it came in time."""
         before = self.metadata.version
-        started_ms = self.now_ms
         self.refresh_soon()
         while self.metadata.version == before:
             if self.now_ms >= deadline_ms:
-                raise TimedOut(what, deadline_ms - started_ms, self.metadata_error)
+                return False
             yield from wait_for(self.metadata_came, deadline_ms - self.now_ms)
+        return True
 
     def _keep_metadata(self) -> Operation[None]:
         failures = 0

@@ -60,11 +60,10 @@ def list_offsets(
         if len(found) == len(timestamps):
             break
         cause = cause or _why_unknown(engine, missing)
-        if engine.now_ms >= deadline_ms:
-            raise TimedOut("ListOffsets", limit_ms, cause)
         attempts += 1
         yield from engine.pause(attempts, deadline_ms)
-        yield from engine.refresh(deadline_ms, "ListOffsets")
+        if not (yield from engine.refresh(deadline_ms)):
+            raise TimedOut("ListOffsets", limit_ms, cause or engine.metadata_error)
     return found
 
 
