@@ -64,7 +64,6 @@ class ControllerBench(Bench):
         self.serves_itself = False
         """What broker 1 is told as a member reaches the real node, instead of a yes."""
         self._hosts: dict[int, str] = {}
-        self._own_connection: int | None = None
 
     def settle(self) -> None:
         """Carry out outputs, and what is due without delay."""
@@ -91,10 +90,12 @@ class ControllerBench(Bench):
     def _answer_request(self, sent: SendOnLink) -> None:
         frame = b"".join(sent.parts)[4:]
         header, offset = decode_request_header(frame)
-        if header.api_key not in _REQUESTS:
-            return  # a fetch, or a wish of its own: nobody answers it
-        request = decode(_REQUESTS[header.api_key], header.api_version, frame, offset)
         host = self._hosts[sent.link]
+        if header.api_key not in _REQUESTS:
+            if self.serves_itself and host == "one" and host not in self.silent:
+                self._serve_itself(sent.link, frame)
+            return  # otherwise a fetch, or another wish that nobody answers
+        request = decode(_REQUESTS[header.api_key], header.api_version, frame, offset)
         if host in self.silent:
             self.node.on_peer_lost(sent.link, "connection reset")
             return
@@ -108,12 +109,11 @@ class ControllerBench(Bench):
         self.node.on_peer_frame(sent.link, memoryview(bytearray(response[4:])))
 
     def _serve_itself(self, link: int, frame: bytes) -> None:
-        if self._own_connection is None:
-            self._own_connection = self.connect()
-        self.node.on_request(self._own_connection, memoryview(bytearray(frame)))
+        connection = self.connect()
+        self.node.on_request(connection, memoryview(bytearray(frame)))
         self.settle()
-        answers = [write for write in self.written if write.connection == self._own_connection]
-        self.written = [write for write in self.written if write.connection != self._own_connection]
+        answers = [write for write in self.written if write.connection == connection]
+        self.written = [write for write in self.written if write.connection != connection]
         for answer in answers:
             self.node.on_peer_frame(link, memoryview(bytearray(b"".join(answer.parts)[4:])))
 

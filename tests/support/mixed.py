@@ -176,7 +176,13 @@ class MixedCluster:
             assert error is None, error
 
     def elect_uncleanly(self, topic: str, index: int) -> None:
-        self.admin.elect_leaders(ElectionType.UNCLEAN, [TopicPartition(topic, index)]).result(30)
+        """Until it took: the client may ask yesterday's controller first."""
+
+        def took() -> bool:
+            asked = self.admin.elect_leaders(ElectionType.UNCLEAN, [TopicPartition(topic, index)])
+            return all(error is None for error in asked.result(30).values())
+
+        wait_until(took, f"{topic}-{index} has a leader", 30, every=0.5)
 
     def reassign_by_znode(self, topic: str, index: int, replicas: list[int]) -> None:
         row = {"topic": topic, "partition": index, "replicas": replicas}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.controller_steps import Fence
 from ottla.broker.controller_term import Term
 from ottla.broker.decision_log import DecisionLog
+from ottla.broker.decision_records import LogCut
 from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.metadata_waits import MetadataWaits
 from ottla.broker.zk_desk import Pause, Steps, persistently
@@ -125,6 +126,10 @@ class ControllerHost:
         """Unclean elections may be allowed now."""
         if self._term is not None and config.unclean_leader_election_enable:
             self._term.tell(UncleanElectionEnabled(topic))
+
+    def on_log_cut(self, cut: LogCut) -> None:
+        """A follower on this broker cut its log: an unclean election's receipt may be completed by it."""
+        self.decisions.log_was_cut(cut)
 
     def stop(self) -> None:
         """The broker leaves: give the office back at once, the session may last a while yet."""

@@ -1,40 +1,168 @@
-"""Why things are as they are: the controller's decisions, kept in memory and bounded."""
+"""Why things are as they are: decisions on their way to the topic ``__ottla_decisions``.
+
+Nothing here ever delays an election: decisions are kept in memory, bounded, and written in small portions
+while the broker has time. What does not fit is counted.
+"""
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ottla.controller.effects import Decided, Decision
+from ottla.broker.decision_records import (
+    TOPIC,
+    Circumstances,
+    LogCut,
+    cut_record,
+    decision_record,
+)
+from ottla.broker.loss_receipts import LossReceipts
+from ottla.broker.peer_links import LinkLost
+from ottla.broker.timers import Timer
+from ottla.broker.topic_requests import TopicPlan, TopicRefused
+from ottla.broker.topic_writer import write_topic
+from ottla.controller.effects import Decided
+from ottla.controller.election import Rule
+from ottla.controller.placement import PlacementRefused, place_replicas
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.builder import build_batch
+from ottla.records.record import Record
+from ottla.wire.apis.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 log = logging.getLogger(__name__)
 
-KEPT_MAX = 100_000
-
-
-class Recorded(NamedTuple):
-    """A decision with its circumstances."""
-
-    decision: Decision
-    cause: str
-    controller_epoch: int
-    time_ms: int
+KEPT_MAX = 50_000
+PORTION = 200
+PAUSE_MS = 20
+RETRY_MS = 1_000
+PRODUCE_VERSION = 9
+REPLICAS = 3
+PATIENCE_MS = 30_000
+"""How long the topic waits for three brokers before it is made with fewer."""
+LANE = "decisions"
+SETTINGS = {
+    "cleanup.policy": "delete",
+    "retention.bytes": str(64 * 1024 * 1024),
+    "retention.ms": str(30 * 24 * 3600 * 1000),
+    "segment.bytes": str(8 * 1024 * 1024),
+}
 
 
 class DecisionLog:
-    """The last decisions of this broker as controller; what does not fit is counted, not waited for."""
+    """The last decisions in memory, and a writer that follows them."""
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self.recorded: deque[Recorded] = deque(maxlen=KEPT_MAX)
+        self._waiting: deque[Callable[[], Record]] = deque()
+        self._receipts = LossReceipts(node, self._take_receipt)
+        self._timer: Timer | None = None
+        self._is_sending = False
+        self._is_creating = False
+        self._since_ms: int | None = None
         self.dropped = 0
+        """Decisions that did not fit into memory."""
+
+    @property
+    def is_enabled(self) -> bool:
+        return self._node.config.controller.ottla_decisions_enable
+
+    @property
+    def waiting(self) -> int:
+        """How many are not yet in the topic."""
+        return len(self._waiting)
 
     def take(self, decided: Decided) -> None:
-        """Keep the decisions of a turn; this never delays it."""
-        now_ms = self._node.clock.wall_ms()
-        overflow = len(self.recorded) + len(decided.decisions) - KEPT_MAX
-        self.dropped += max(0, overflow)
-        cause, epoch = decided.cause, decided.controller_epoch
-        self.recorded.extend([Recorded(each, cause, epoch, now_ms) for each in decided.decisions])
+        """Keep the decisions of a turn."""
+        if not self.is_enabled:
+            return
+        circumstances = self._circumstances(decided.controller_epoch, decided.cause)
+        for decision in decided.decisions:
+            self._keep(lambda decision=decision: decision_record(decision, circumstances))  # type: ignore[misc]
+            if decision.rule is Rule.UNCLEAN:
+                self._receipts.begin(decision, circumstances)
+
+    def log_was_cut(self, cut: LogCut) -> None:
+        """This broker, as a follower, cut its log: a receipt may be completed by it."""
+        if self.is_enabled:
+            circumstances = self._circumstances(self._node.controller_epoch, "a follower cut its log")
+            self._keep(lambda: cut_record(cut, circumstances))
+
+    def _take_receipt(self, make: Callable[[], Record]) -> None:
+        self._keep(make)
+
+    def _circumstances(self, controller_epoch: int, cause: str) -> Circumstances:
+        return Circumstances(self._node.broker_id, controller_epoch, cause, self._node.clock.wall_ms())
+
+    def _keep(self, make: Callable[[], Record]) -> None:
+        if len(self._waiting) >= KEPT_MAX:
+            self._waiting.popleft()
+            if self.dropped == 0:
+                log.warning("decisions are dropped: the topic cannot take them topic=%s", TOPIC)
+            self.dropped += 1
+        self._waiting.append(make)
+        self._write_soon(PAUSE_MS)
+
+    # ---- writing
+
+    def _write_soon(self, delay_ms: int) -> None:
+        if self._timer is None and not self._is_sending:
+            self._timer = self._node.timers.after(delay_ms, self._write)
+
+    def _write(self) -> None:
+        self._timer = None
+        if not self._waiting or self._is_sending or not self.is_enabled:
+            return
+        info = self._node.metadata.partition(TopicPartition(TOPIC, 0))
+        if info is None or info.leader not in self._node.metadata.brokers:
+            self._make_topic()
+            self._write_soon(RETRY_MS)
+            return
+        portion = [self._waiting.popleft() for _ in range(min(PORTION, len(self._waiting)))]
+        self._is_sending = True
+        batch = bytes(build_batch(make() for make in portion))
+        rows = [PartitionProduceData(index=0, records=batch)]
+        request = ProduceRequest(
+            acks=-1, timeout_ms=5_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=rows)]
+        )
+        link = self._node.links.get(info.leader, LANE, negotiates=True)
+        link.request(request, PRODUCE_VERSION, lambda answer: self._written(portion, answer))
+
+    def _written(self, portion: list[Callable[[], Record]], answer: ProduceResponse | LinkLost) -> None:
+        self._is_sending = False
+        if not isinstance(answer, LinkLost):
+            errors = {row.error_code for topic in answer.responses for row in topic.partition_responses}
+            if errors == {ErrorCode.NONE}:
+                self._write_soon(PAUSE_MS)
+                return
+        room = max(0, KEPT_MAX - len(self._waiting))
+        self.dropped += max(0, len(portion) - room)
+        self._waiting.extendleft(reversed(portion[len(portion) - min(room, len(portion)) :]))
+        self._write_soon(RETRY_MS)
+
+    # ---- the topic
+
+    def _make_topic(self) -> None:
+        """The controller makes it, with three replicas as soon as there are three brokers."""
+        if self._is_creating or not self._node.controller.is_active:
+            return
+        now_ms = self._node.clock.monotonic_ms()
+        if self._since_ms is None:
+            self._since_ms = now_ms
+        racks = {broker: live.rack for broker, live in self._node.metadata.brokers.items()}
+        if not racks or (len(racks) < REPLICAS and now_ms - self._since_ms < PATIENCE_MS):
+            return
+        placed = place_replicas(racks, 1, min(REPLICAS, len(racks)))
+        if isinstance(placed, PlacementRefused):
+            placed = place_replicas(dict.fromkeys(racks), 1, min(REPLICAS, len(racks)))
+        assert not isinstance(placed, PlacementRefused), "without racks one partition finds its place"
+        self._is_creating = True
+        self._node.zk.run(write_topic(self._node, TopicPlan(TOPIC, placed, dict(SETTINGS))), self._made)
+
+    def _made(self, outcome: TopicPlan | TopicRefused) -> None:
+        self._is_creating = False
+        if isinstance(outcome, TopicRefused) and outcome.error is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            log.warning("the topic of decisions cannot be made reason=%s", outcome.why)

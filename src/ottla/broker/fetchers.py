@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, assert_never
 
+from ottla.broker.decision_records import LogCut
 from ottla.broker.peer_links import LinkLost, PeerLink
 from ottla.broker.timers import Timer
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
@@ -321,7 +322,19 @@ class Fetcher:
             partition.log_start_moved()
 
     def _truncate(self, partition: "Partition", effect: TruncateTo) -> None:
+        end_offset, high_watermark = partition.log.end_offset, partition.log.high_watermark
         if partition.log.truncate_to(effect.offset):
+            self._node.controller.on_log_cut(
+                LogCut(
+                    partition.name,
+                    self._node.broker_id,
+                    self.leader,
+                    partition.leader_epoch,
+                    effect.offset,
+                    end_offset,
+                    high_watermark,
+                )
+            )
             log.info(
                 "log cut partition=%s offset=%d leader=%d reason=%s",
                 partition.name,

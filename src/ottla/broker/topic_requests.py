@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
 from ottla.config.topic_config import check_topic_overrides
-from ottla.controller.placement import Placement, PlacementRefused, place_replicas
+from ottla.controller.placement import Placement, PlacementRefused, PlacementRule, place_replicas
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicId
 from ottla.wire.apis.create_topics import CreatableTopic
@@ -120,7 +120,7 @@ def _place(node: "Node", topic: CreatableTopic) -> Placement | TopicRefused:
     factor = (
         topic.replication_factor if topic.replication_factor != -1 else defaults.default_replication_factor
     )
-    racks = {broker: live.rack for broker, live in node.metadata.brokers.items()}
+    racks = {broker: node.metadata.brokers[broker].rack for broker in sorted(node.metadata.brokers)}
     count = max(1, len(racks))
     placed = place_replicas(
         racks,
@@ -128,6 +128,7 @@ def _place(node: "Node", topic: CreatableTopic) -> Placement | TopicRefused:
         factor,
         start=node.random.randrange(count),
         shift=node.random.randrange(count),
+        rule=PlacementRule(node.config.controller.ottla_replica_placement),
     )
     return refused_placement(partitions, factor, len(racks), placed)
 

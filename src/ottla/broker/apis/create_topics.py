@@ -6,31 +6,16 @@ from typing import TYPE_CHECKING
 from ottla.broker.config_entries import ConfigSource, topic_entries
 from ottla.broker.request import Request
 from ottla.broker.topic_requests import TopicPlan, TopicRefused, plan_topic
-from ottla.broker.zk_desk import Steps, persistently
+from ottla.broker.topic_writer import write_topic
+from ottla.broker.zk_desk import Steps
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import NO_LEADER, ZERO_TOPIC_ID, TopicId, is_usable_topic_id
-from ottla.model.partition_state import ReplicaAssignment
+from ottla.model.ids import NO_LEADER, ZERO_TOPIC_ID
 from ottla.wire.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
-)
-from ottla.zookeeper import paths
-from ottla.zookeeper.codec import TopicNode, encode_topic
-from ottla.zookeeper.codec_config import ConfigNode, encode_config
-from ottla.zookeeper.ops import (
-    ANY_VERSION,
-    Create,
-    Created,
-    Data,
-    Exists,
-    Failed,
-    GetData,
-    Lost,
-    SetData,
-    ZkCode,
 )
 
 if TYPE_CHECKING:
@@ -68,43 +53,6 @@ def _write_all(node: "Node", outcomes: Mapping[str, Outcome]) -> Steps[dict[str,
     for name, plan in outcomes.items():
         written[name] = (yield from write_topic(node, plan)) if isinstance(plan, TopicPlan) else plan
     return written
-
-
-def write_topic(node: "Node", plan: TopicPlan) -> Steps[Outcome]:
-    """The settings first, so that the controller finds them when it finds the topic."""
-    name = plan.name
-    if not isinstance((yield from persistently(Exists(paths.topic(name)))), Failed):
-        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    config_path = paths.config_entity("topics", name)
-    settings = encode_config(ConfigNode(plan.overrides))
-    configured = yield from persistently(SetData(config_path, settings, ANY_VERSION))
-    if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
-        yield from persistently(Create(config_path, settings))
-    plan.topic_id = _draw_topic_id(node)
-    assignments = {index: ReplicaAssignment(replicas) for index, replicas in plan.placement.items()}
-    encoded = encode_topic(TopicNode(plan.topic_id, assignments))
-    while True:
-        result = yield Create(paths.topic(name), encoded)
-        if isinstance(result, Created):
-            return plan
-        found = yield from persistently(GetData(paths.topic(name)))
-        if isinstance(found, Data) and found.data == encoded:
-            return plan  # the answer to our own attempt was lost
-        if not isinstance(result, Lost):
-            return _refused(name, result)
-
-
-def _refused(name: str, result: Failed) -> TopicRefused:
-    if result.code is ZkCode.NODE_EXISTS:
-        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused to create it: {result.code.name}")
-
-
-def _draw_topic_id(node: "Node") -> TopicId:
-    while True:
-        drawn = TopicId(node.random.randbytes(16))
-        if is_usable_topic_id(drawn):
-            return drawn
 
 
 def _wait(node: "Node", request: Request, outcomes: dict[str, Outcome], timeout_ms: int) -> None:

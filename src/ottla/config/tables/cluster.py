@@ -47,4 +47,8 @@ controlled.shutdown.retry.backoff.ms long 5000
     How long to wait between such requests.
 controller.socket.timeout.ms int 30000 no-effect
     How long the controller waits for a connection to a broker.
+ottla.decisions.enable boolean true
+    Whether the controller's decisions and their reasons are kept in the topic __ottla_decisions.
+ottla.replica.placement string shifted {shifted,plain}
+    How new topics are placed: by Kafka's shifted rule, or replica j of partition i on broker (i + j) mod n.
 """

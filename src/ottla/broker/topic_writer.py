@@ -1,0 +1,64 @@
+"""Writes a new topic to ZooKeeper; the controller, which watches, then gives its partitions leaders."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.topic_requests import TopicPlan, TopicRefused
+from ottla.broker.zk_desk import Steps, persistently
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicId, is_usable_topic_id
+from ottla.model.partition_state import ReplicaAssignment
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec import TopicNode, encode_topic
+from ottla.zookeeper.codec_config import ConfigNode, encode_config
+from ottla.zookeeper.ops import (
+    ANY_VERSION,
+    Create,
+    Created,
+    Data,
+    Exists,
+    Failed,
+    GetData,
+    Lost,
+    SetData,
+    ZkCode,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused]:
+    """The settings first, so that the controller finds them when it finds the topic."""
+    name = plan.name
+    if not isinstance((yield from persistently(Exists(paths.topic(name)))), Failed):
+        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    config_path = paths.config_entity("topics", name)
+    settings = encode_config(ConfigNode(plan.overrides))
+    configured = yield from persistently(SetData(config_path, settings, ANY_VERSION))
+    if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
+        yield from persistently(Create(config_path, settings))
+    plan.topic_id = _draw_topic_id(node)
+    assignments = {index: ReplicaAssignment(replicas) for index, replicas in plan.placement.items()}
+    encoded = encode_topic(TopicNode(plan.topic_id, assignments))
+    while True:
+        result = yield Create(paths.topic(name), encoded)
+        if isinstance(result, Created):
+            return plan
+        found = yield from persistently(GetData(paths.topic(name)))
+        if isinstance(found, Data) and found.data == encoded:
+            return plan  # the answer to our own attempt was lost
+        if not isinstance(result, Lost):
+            return _refused(name, result)
+
+
+def _refused(name: str, result: Failed) -> TopicRefused:
+    if result.code is ZkCode.NODE_EXISTS:
+        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused to create it: {result.code.name}")
+
+
+def _draw_topic_id(node: "Node") -> TopicId:
+    while True:
+        drawn = TopicId(node.random.randbytes(16))
+        if is_usable_topic_id(drawn):
+            return drawn
