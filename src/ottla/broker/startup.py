@@ -113,5 +113,8 @@ class Startup:
             )
 
     def _refuse(self, why: Exception) -> None:
-        text = str(why) if isinstance(why, StartRefused | CannotStart) else f"{type(why).__name__}: {why}"
+        text = str(why)
+        if not isinstance(why, StartRefused | CannotStart):
+            log.error("the start failed", exc_info=why)
+            text = f"{type(why).__name__}: {why}"
         self._node.outputs.append(Exit(1, text))

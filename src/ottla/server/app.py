@@ -206,8 +206,10 @@ class BrokerProcess:
         gc.set_threshold(50_000, 20, 100)
 
     async def _close_idle_clients(self) -> None:
-        while True:
-            await asyncio.sleep(min(30.0, self.config.connections.connections_max_idle_ms / 5000))
+        """A negative limit is none, as in Kafka."""
+        limit_ms = self.config.connections.connections_max_idle_ms
+        while limit_ms >= 0:
+            await asyncio.sleep(min(30.0, max(0.1, limit_ms / 5000)))
             self.edge.close_idle_clients()
 
     async def _check_reach(self, endpoint: Endpoint) -> None:

@@ -7,7 +7,6 @@ request of their kind comes: an idle broker stays small.
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from ottla.wire.apis import message_classes
@@ -36,10 +35,6 @@ class Api:
 
     def _load_and_handle(self, node: Any, request: Any, body: Any) -> Any:
         raise AssertionError("an API is loaded before its first request is decoded")
-
-    @property
-    def has_handler(self) -> bool:
-        return find_spec(f"{__name__}.{self._handler.partition(':')[0]}") is not None
 
 
 APIS: tuple[Api, ...] = (
@@ -107,9 +102,8 @@ APIS: tuple[Api, ...] = (
 
 
 def by_key() -> list[Api | None]:
-    """The list again, each API at the place of its key; one without a handler yet is missing."""
+    """The list again, each API at the place of its key."""
     table: list[Api | None] = [None] * (max(api.key for api in APIS) + 1)
     for api in APIS:
-        if api.has_handler:
-            table[api.key] = api
+        table[api.key] = api
     return table
