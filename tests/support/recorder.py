@@ -1,0 +1,95 @@
+"""A TCP proxy that keeps every frame that a client and a broker exchange.
+
+The broker must advertise the recorder's port as its own, so that clients come back to it after Metadata.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from support.ports import free_port
+
+HOST = "127.0.0.1"
+_SIZE = struct.Struct(">i")
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One connection: the frames of both sides without their sizes, in order."""
+
+    requests: list[bytes] = field(default_factory=list)
+    responses: list[bytes] = field(default_factory=list)
+
+
+class Recorder:
+    """Listens on ``port`` and passes everything on to ``upstream_port``; a context manager."""
+
+    def __init__(self, upstream_port: int, port: int | None = None) -> None:
+        self.port = port or free_port()
+        self.conversations: list[Conversation] = []
+        self._upstream_port = upstream_port
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server((HOST, self.port))
+
+    def __enter__(self) -> Recorder:
+        self._run(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._listener, *self._sockets):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _run(self, target: object, *args: object) -> None:
+        thread = threading.Thread(target=target, args=args, daemon=True)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                broker = socket.create_connection((HOST, self._upstream_port), timeout=10)
+                broker.settimeout(None)
+            except OSError:
+                client.close()
+                continue
+            conversation = Conversation()
+            self.conversations.append(conversation)
+            self._sockets += [client, broker]
+            self._run(_pass_on, client, broker, conversation.requests)
+            self._run(_pass_on, broker, client, conversation.responses)
+
+
+def _pass_on(source: socket.socket, target: socket.socket, frames: list[bytes]) -> None:
+    unread = b""
+    while True:
+        try:
+            data = source.recv(1 << 16)
+            if data:
+                target.sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            for each in (source, target):
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            return
+        unread += data
+        while len(unread) >= _SIZE.size:
+            size = _SIZE.unpack_from(unread)[0]
+            if len(unread) < _SIZE.size + size:
+                break
+            frames.append(unread[_SIZE.size : _SIZE.size + size])
+            unread = unread[_SIZE.size + size :]
