@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 DRAIN_SECONDS_MAX = 2.0
 REACH_SECONDS_MAX = 3.0
+IDLE_LOOK_SECONDS_MAX = 10.0
 OPEN_FILES_BESIDE_LOGS = 512
 LOOPBACK = ("localhost", "127.", "::1")
 
@@ -187,7 +188,7 @@ class BrokerProcess:
         log.info("listening broker=%d listeners=%s", self.edge.node.broker_id, addresses)
         self._warn_about_open_files()
         self._tidy_memory()
-        self._spawn(self._close_idle_clients())
+        self._spawn(self._tend_idle_clients())
         for endpoint in self.config.listeners.advertised_listeners:
             self._spawn(self._check_reach(endpoint))
 
@@ -205,12 +206,15 @@ class BrokerProcess:
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
 
-    async def _close_idle_clients(self) -> None:
+    async def _tend_idle_clients(self) -> None:
         """A negative limit is none, as in Kafka."""
         limit_ms = self.config.connections.connections_max_idle_ms
-        while limit_ms >= 0:
-            await asyncio.sleep(min(30.0, max(0.1, limit_ms / 5000)))
-            self.edge.close_idle_clients()
+        pause_s = IDLE_LOOK_SECONDS_MAX
+        if limit_ms >= 0:
+            pause_s = max(0.1, min(pause_s, limit_ms / 5000))
+        while True:
+            await asyncio.sleep(pause_s)
+            self.edge.tend_idle_clients()
 
     async def _check_reach(self, endpoint: Endpoint) -> None:
         """Clients are sent to the advertised address: if not even we can reach it, say so now."""

@@ -37,6 +37,9 @@ from ottla.zookeeper.ops import Result, SessionConnected, SessionEvent, WatchEve
 
 log = logging.getLogger(__name__)
 
+RESTING_SECONDS = 5.0
+"""A client that is silent for so long needs no large buffer."""
+
 
 class Edge:
     """The loop's side of one node. Every entry ends with ``end_turn``."""
@@ -164,12 +167,16 @@ class Edge:
         self._guarded("disconnect", self.node.on_client_lost, client.id)
         self.end_turn()
 
-    def close_idle_clients(self) -> None:
-        """Hang up on those that have neither sent nor been sent anything for too long."""
-        limit_s = self.node.config.connections.connections_max_idle_ms / 1000
-        before = self.loop.time() - limit_s
-        for client in [client for client in self._clients.values() if client.last_active < before]:
-            client.close()
+    def tend_idle_clients(self) -> None:
+        """Those that are silent for a while give their memory back; after too long they are hung up on."""
+        now = self.loop.time()
+        limit_ms = self.node.config.connections.connections_max_idle_ms
+        for client in list(self._clients.values()):
+            idle_s = now - client.last_active
+            if 0 <= limit_ms < idle_s * 1000:
+                client.close()
+            elif idle_s > RESTING_SECONDS:
+                client.rest()
 
     def _write(self, output: Write) -> None:
         client = self._clients.get(output.connection)

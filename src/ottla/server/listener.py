@@ -123,6 +123,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif not self._transport.is_closing():
             self._transport.pause_reading()
 
+    def rest(self) -> None:
+        """The client is silent: keep no more memory for it than for a new one."""
+        self._receive.give_back()
+
     def close(self) -> None:
         """Hang up after what was written."""
         self._is_reading = False
