@@ -217,7 +217,7 @@ class Log(LogReader):
         except OSError as error:
             self._take_back()
             directory.fail(error)
-        self.end_offset = last[1] + last[7] + 1
+        self.end_offset = self._written_end = last[1] + last[7] + 1
         tail = self._tail
         if tail is None:
             tail = self._tail = {}
@@ -251,16 +251,17 @@ class Log(LogReader):
         )
 
     def _base_for(self, headers: list[BatchHeader]) -> int:
-        """The end of the log, so that segments join; behind a gap too wide for that, the batch itself."""
-        reach = headers[-1].last_offset - self.end_offset
-        return self.end_offset if reach <= RELATIVE_OFFSET_MAX else headers[0].base_offset
+        """Behind the last batch, so that segments join; behind a gap too wide for that, the batch itself."""
+        reach = headers[-1].last_offset - self._written_end
+        joins = reach <= RELATIVE_OFFSET_MAX and self._written_end > self._segments[-1].base_offset
+        return self._written_end if joins else headers[0].base_offset
 
     @guarded
     def roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the end of the log."""
         if self._segments[-1].size == 0:
             return self._segments[-1]
-        return self._roll_to(self.end_offset, now_ms)
+        return self._roll_to(self._written_end, now_ms)
 
     def _roll_to(self, base_offset: int, now_ms: int) -> Segment:
         """Close the books of the active segment and begin another one at ``base_offset``."""
@@ -301,7 +302,7 @@ class Log(LogReader):
         keep = self._segment_at(offset) + 1
         self._delete(self._segments[: keep - 1 : -1], self._segments[:keep])
         active = self._segments[-1]
-        active.truncate_to(offset)
+        self._written_end = active.truncate_to(offset)
         if offset < self.recovery_point:
             active.file().sync()
         self.recovery_point = min(self.recovery_point, offset)
@@ -330,6 +331,7 @@ class Log(LogReader):
         segment.create()
         home.directory.disk.sync_directory(self.path)
         self.log_start_offset = self.end_offset = self.high_watermark = self.recovery_point = offset
+        self._written_end = offset
         self.first_dirty_offset = 0
         self.epochs.clear()
         self._save_epochs()

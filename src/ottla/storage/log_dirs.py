@@ -192,6 +192,8 @@ class LogDirs:
         if not counts:
             first = next(iter(self.directories.values()))
             raise LogDirectoryFailed(first.path, "no log directory is online")
+        if len(counts) == 1:
+            return self.directories[next(iter(counts))]
         for each in self.logs.values():
             if each.directory in counts:
                 counts[each.directory] += 1

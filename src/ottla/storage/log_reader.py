@@ -36,6 +36,7 @@ class LogReader:
         "_segments",
         "_tail",
         "_unsynced_names",
+        "_written_end",
         "config",
         "cuts",
         "end_offset",
@@ -79,6 +80,8 @@ class LogReader:
         self.first_dirty_offset = 0
         """Where compaction has to go on."""
         self._unsynced_names: list[str] = []
+        self._written_end = end_offset
+        """Behind the last batch in the file; a cut inside a batch leaves the end offset behind it."""
 
     # -- what it is --------------------------------------------------------------------------------
 

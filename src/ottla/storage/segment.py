@@ -334,8 +334,8 @@ class Segment:
         """Whether an offset can be told relative to the base in 31 bits."""
         return 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
-    def truncate_to(self, offset: int) -> None:
-        """Cut off every batch that reaches to an offset or beyond."""
+    def truncate_to(self, offset: int) -> int:
+        """Cut off every batch that reaches to an offset or beyond; returns where the rest ends."""
         header = self.locate(offset)
         if header is not None:
             self.cut_at(header.position)
@@ -344,13 +344,17 @@ class Segment:
         if any(entry.last_offset >= offset for entry in self.aborted):
             self.save_aborted([entry for entry in self.aborted if entry.last_offset < offset])
         self._max_timestamp, self._max_timestamp_offset = self.times.last
-        for kept in self.scan(self.index.floor(self.times.last[1])[1]):
+        end_offset = self.base_offset
+        start = min(self.index.floor(self.times.last[1])[1], self.index.floor(offset)[1])
+        for kept in self.scan(start):
+            end_offset = kept.end_offset
             if kept.max_timestamp > self._max_timestamp:
                 self._max_timestamp, self._max_timestamp_offset = kept.max_timestamp, kept.last_offset
         if self.size == 0:
             self._first_timestamp = None
         self.bytes_since_entry = 0
         self.indexes_changed = True
+        return end_offset
 
     def cut_at(self, position: int) -> None:
         """Shorten the file."""
