@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.apis.find_coordinator import partition_for
 from ottla.broker.coordinator_loading import Loading
 from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.request import Request
@@ -16,7 +17,6 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
-from ottla.replication.fetch_plan import java_string_hash
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"
-NO_BASE_SEQUENCE = -1
 
 
 class Shard:
@@ -54,9 +53,7 @@ class CoordinatorHost:
         """The partition of ``__consumer_offsets`` that a group lives in."""
         topic = self._node.metadata.topics.get(OFFSETS_TOPIC)
         count = len(topic.partitions) if topic is not None else 0
-        hashed = java_string_hash(group_id)
-        hashed = 0 if hashed == -(2**31) else abs(hashed)
-        return hashed % (count or self._node.config.groups.offsets_topic_num_partitions)
+        return partition_for(group_id, count or self._node.config.groups.offsets_topic_num_partitions)
 
     def find(self, group_id: str) -> tuple[GroupShard, int] | ErrorCode:
         """The shard of a group and its partition, or why this broker cannot answer for it."""

@@ -50,8 +50,8 @@ class Loading:
             self._next = log_.log_start_offset
         end = log_.end_offset
         if self._next < end:
-            data = log_.read(Offset(self._next), SLICE_BYTES, end, True).buffer()
-            self._next = self._take(data, end)
+            piece = log_.read(Offset(self._next), SLICE_BYTES, end)
+            self._next = end if piece is None else self._take(bytes(piece.buffer()), end)
             self._timer = self._node.timers.after(0, self._read_slice)
         else:
             self._decode_some()
@@ -62,7 +62,7 @@ class Loading:
         else:
             self._timer = self._node.timers.after(0, self._decode_some)
 
-    def _take(self, data: bytes | memoryview, end: int) -> int:
+    def _take(self, data: bytes, end: int) -> int:
         """Apply the whole batches of a slice; what cannot be read is skipped, and said."""
         assert self._next is not None, "reading begins at the log's start"
         following = self._next

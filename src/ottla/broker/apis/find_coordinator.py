@@ -9,6 +9,7 @@ from ottla.broker.request import Request
 from ottla.model.cluster import Endpoint
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.replication.fetch_plan import java_string_hash
 from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
@@ -94,9 +95,5 @@ def _nobody(key: str, error: ErrorCode, message: str | None = None) -> Coordinat
 
 def partition_for(key: str, partitions: int) -> int:
     """Java's ``String.hashCode`` without its sign, modulo the partitions."""
-    value = 0
-    encoded = key.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    signed = value - 2**32 if value >= 2**31 else value
-    return (0 if signed == -(2**31) else abs(signed)) % partitions
+    hashed = java_string_hash(key)
+    return (0 if hashed == -(2**31) else abs(hashed)) % partitions
