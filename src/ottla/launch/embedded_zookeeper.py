@@ -136,7 +136,12 @@ class EmbeddedZooKeeper:
                 *(f"-D{name}={value}" for name, value in properties.items()),
                 *("-cp", os.pathsep.join(map(str, jars)), _MAIN_CLASS, config),
             ]
-            self._process = GuardedProcess(command, output=self.data_dir / PRINTED_NAME, held=(lock,))
+            self._process = GuardedProcess(
+                command,
+                output=self.data_dir / PRINTED_NAME,
+                environ={**os.environ, "LC_ALL": "C.UTF-8"},  # else Java finds no path beyond ASCII
+                held=(lock,),
+            )
         finally:
             os.close(lock)
 

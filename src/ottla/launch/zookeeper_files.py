@@ -136,5 +136,7 @@ def _blames_the_data(message: str, trace: list[str]) -> bool:
 
 
 def _escaped(value: str) -> str:
-    """A value as Java's property files want it; also safe inside the logging set-up."""
-    return value.replace("\\", "\\\\")
+    """A value as Java reads its property files: in Latin-1, with escapes in UTF-16 for all else."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)

@@ -92,6 +92,12 @@ def test_data_outlives_a_stop_and_a_crash_and_the_port_stays(tmp_path: Path) -> 
             assert {"before-the-stop", "before-the-crash"} <= set(client.get_children("/"))
 
 
+def test_any_name_will_do_for_the_data_directory(tmp_path: Path) -> None:
+    with EmbeddedZooKeeper(tmp_path / "dätä dir: 100 % #1 \\ 🐘", sync=False) as server:
+        assert (server.data_dir / "version-2").is_dir()
+        assert server.log.stat().st_size > 0
+
+
 def test_directory_in_use_is_refused_until_its_server_has_ended(tmp_path: Path) -> None:
     refused = pytest.raises(LaunchRefused, match=r"is in use: process \d+ started a server on it")
     with EmbeddedZooKeeper(tmp_path), refused:

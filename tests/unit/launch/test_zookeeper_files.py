@@ -78,6 +78,12 @@ def test_configuration_holds_one_line_a_setting_and_logging_points_into_the_data
     assert f"fileName = {tmp_path / 'zookeeper.log'}\n" in logging.read_text()
 
 
+def test_configuration_is_ascii_whatever_the_path(tmp_path: Path) -> None:
+    config, _ = write_files(tmp_path, {"dataDir": "/dätä 🐘"})
+
+    assert config.read_bytes() == rb"dataDir=/d\u00e4t\u00e4 \ud83d\udc18" + b"\n"
+
+
 def test_jars_come_from_the_installed_pyspark_and_are_few() -> None:
     jars = zookeeper_jars()
 
