@@ -149,6 +149,9 @@ class Partitions:
         """An UpdateMetadata was applied."""
         if change.brokers_changed:
             self.live = frozenset(self._node.metadata.brokers)
+            for partition in self.all():
+                if partition.awaited_deletes:
+                    self.waiting.note_committed(partition)
         if change.controller_changed:
             self.isr_sender.controller_changed()
         for name in change.deleted:

@@ -196,6 +196,18 @@ def test_a_follower_too_slow_to_follow_is_reported_with_how_far_it_is() -> None:
     assert deleted(broker, waiting) == (ErrorCode.REQUEST_TIMED_OUT, 1)
 
 
+def test_deleting_does_not_wait_for_a_follower_that_has_died() -> None:
+    broker = LedBroker(brokers=(ME, SECOND)).lead(isr=(ME,))
+    broker.produce_now(a_batch("a", "b", "c"))
+    waiting = delete(broker, 2, timeout_ms=60_000)
+    assert deleted(broker, waiting) is None
+
+    broker.brokers = (ME,)
+    broker.tell_metadata()
+
+    assert deleted(broker, waiting) == (0, 2)
+
+
 def test_a_topic_that_is_only_compacted_keeps_its_records() -> None:
     broker = LedBroker(a_config(log_cleanup_policy="compact")).lead(isr=(ME,))
 
