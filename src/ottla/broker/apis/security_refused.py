@@ -41,14 +41,17 @@ from ottla.wire.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeRe
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
-NO_AUTHORIZER = "No Authorizer is configured on the broker"
+NO_AUTHORIZER = "No Authorizer is configured."
+NO_AUTHORIZER_TO_DESCRIBE = "No Authorizer is configured on the broker"
 NO_QUOTAS = "Ottla has no client quotas yet."
 NO_SCRAM = "Ottla has no SCRAM credentials yet."
 
 
 def describe_acls(node: "Node", request: Request, body: DescribeAclsRequest) -> DescribeAclsResponse:
     """Nothing is protected."""
-    return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+    return DescribeAclsResponse(
+        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER_TO_DESCRIBE
+    )
 
 
 def create_acls(node: "Node", request: Request, body: CreateAclsRequest) -> CreateAclsResponse:
