@@ -7,6 +7,7 @@ async with Client("localhost:9092") as client:
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -28,6 +29,9 @@ from ottla.model.ids import TopicPartition
 from ottla.records.record import Record, RecordHeaders
 from ottla.wire.framing import ReceiveBuffer
 
+CLOSE_SECONDS_MAX = 5.0
+"""How long closing waits for the last bytes to go out."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -44,6 +48,8 @@ class _LinkProtocol(asyncio.BufferedProtocol):
         self._link = link
         self._received = ReceiveBuffer(client.config.response_bytes_max)
         self.transport: asyncio.Transport | None = None
+        self.gone = asyncio.Event()
+        """The connection is closed, and what was written has gone out or never will."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -65,12 +71,19 @@ class _LinkProtocol(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.gone.set()
         if self.transport is not None:
             self.transport = None
             self._client.link_lost(self._link, str(exc) if exc else "the broker closed the connection")
 
+    def close(self) -> None:
+        """Hang up after what was written; nothing is said of it afterwards."""
+        transport, self.transport = self.transport, None
+        if transport is not None:
+            transport.close()
+
     def abort(self) -> None:
-        """Hang up; nothing is said of it afterwards."""
+        """Hang up at once; nothing is said of it afterwards."""
         transport, self.transport = self.transport, None
         if transport is not None:
             transport.abort()
@@ -122,21 +135,26 @@ class Client:
         return Consumer(self, replace(config or ConsumerConfig(), **settings))  # type: ignore[arg-type]
 
     async def close(self) -> None:
-        """Hang up."""
+        """Hang up, after what was handed over has gone out."""
         if self._is_closed:
             return
-        self.engine.close()
-        self.perform()
         self._is_closed = True
+        links = list(self._links.values())
+        for link in links:
+            link.close()
+        self._links.clear()
+        opening = list(self._opening.values())
+        self.engine.close()
+        self.engine.take_outputs()
         if self._timer is not None:
             self._timer.cancel()
-        opening = list(self._opening.values())
         for task in opening:
             task.cancel()
         await asyncio.gather(*opening, return_exceptions=True)
-        for link in self._links.values():
-            link.abort()
-        self._links.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                for link in links:
+                    await link.gone.wait()
 
     # Between the engine and asyncio
 

@@ -38,6 +38,9 @@ from ottla.wire.primitives import Buffer
 P = ParamSpec("P")
 T = TypeVar("T")
 
+CLOSE_MS_MAX = 5_000
+"""How long closing waits for the last bytes to go out."""
+
 _BUFFERS_PER_WRITE = 256
 _CONNECTING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
@@ -134,8 +137,9 @@ class Client:
         return Consumer(self, replace(config or ConsumerConfig(), **settings))  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up, after what was handed over has gone out (for at most a moment)."""
         if not self._is_closed:
+            self.run_until(lambda: not any(sock.unsent for sock in self._sockets.values()), CLOSE_MS_MAX)
             self._is_closed = True
             self.engine.close()
             self._perform()
