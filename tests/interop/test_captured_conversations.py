@@ -1,264 +1,188 @@
-"""What real clients and Apache's brokers say decodes with our codec and encodes to the same bytes again."""
+"""What real clients and a real broker say to each other is decoded to the last byte, and encodes the same."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import warnings
+import struct
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.wire.apis import message_classes
-from ottla.wire.codec import decode_prefix
-from ottla.wire.headers import decode_request_header, decode_response, frame_request, frame_response
+from ottla.wire.codec import decode_prefix, encode_bytes
+from ottla.wire.headers import decode_request_header, decode_response, frame_response
 from ottla.wire.keys import ApiKey
-from support.apache import ApacheBroker, ApacheZooKeeper, run_tool
-from support.history import wait_for_all
-from support.recorder import Conversation, Recorder
-from support.waiting import wait_until
+from support.apache import ApacheCluster, run_tool
+from support.recording_proxy import Conversation, RecordingProxy
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
-COUNT = 40
-SIZE_BYTES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCluster:
-    """Two Apache brokers, each behind a recorder that it advertises as its own address."""
-
-    recorders: list[Recorder]
-    bootstrap: str
-
-    def so_far(self) -> list[int]:
-        """How many conversations each recorder has heard, to be left out later."""
-        return [len(recorder.conversations) for recorder in self.recorders]
-
-    def conversations(self, after: list[int]) -> list[Conversation]:
-        return [
-            each
-            for recorder, count in zip(self.recorders, after, strict=True)
-            for each in recorder.conversations[count:]
-        ]
-
-
-def apis_in(conversations: list[Conversation]) -> set[str]:
-    """Which APIs were used."""
-    frames = [frame for each in conversations for frame in list(each.requests)]
-    return {ApiKey(decode_request_header(frame)[0].api_key).name for frame in frames}
-
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordedCluster]:
-    directory = tmp_path_factory.mktemp("recorded")
-    zookeeper = ApacheZooKeeper(directory / "zookeeper")
-    with ExitStack() as stack:
-        zookeeper.start()
-        stack.callback(zookeeper.stop)
-        recorders, brokers = [], []
-        for broker_id in (1, 2):
-            broker = ApacheBroker(
-                broker_id,
-                zookeeper.connect,
-                log_dir=directory / f"broker-{broker_id}",
-                default_replication_factor=2,
-                offsets_topic_replication_factor=2,
-                transaction_state_log_replication_factor=2,
-            )
-            recorder = stack.enter_context(Recorder(broker.port))
-            broker.change_settings(advertised_listeners=f"PLAINTEXT://127.0.0.1:{recorder.port}")
-            broker.launch()
-            stack.callback(broker.stop)
-            recorders.append(recorder)
-            brokers.append(broker)
-        for broker in brokers:
-            broker.wait_usable({1, 2})
-        cluster = RecordedCluster(recorders, ",".join(f"127.0.0.1:{each.port}" for each in recorders))
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-        wait_for_all(admin.create_topics([NewTopic(name, 2, 2) for name in CLIENTS]))
-        yield cluster
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingProxy]:
+    """A broker that tells its clients to come through the proxy."""
+    directory: Path = tmp_path_factory.mktemp("captured")
+    with RecordingProxy() as proxy:
+        advertised = f"PLAINTEXT://127.0.0.1:{proxy.port}"
+        cluster = ApacheCluster(directory, advertised_listeners=advertised)
+        (broker,) = cluster.brokers.values()
+        proxy.target_port = broker.port
+        try:
+            cluster.start()
+            yield proxy
+        finally:
+            cluster.stop()
 
 
-def with_librdkafka(bootstrap: str) -> None:
-    for codec in ("none", "zstd"):
-        producer = Producer(
-            {"bootstrap.servers": bootstrap, "compression.type": codec, "enable.idempotence": True}
-        )
-        for number in range(COUNT // 2):
-            producer.produce("librdkafka", f"value {number}", key=str(number), headers={"h": "1"})
-        assert producer.flush(30) == 0
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "rd", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["librdkafka"])
-    got = 0
-    while got < COUNT:
-        message = consumer.poll(30)
-        assert message is not None, f"{got} of {COUNT} records came"
-        got += message.error() is None
-    consumer.commit(asynchronous=False)
-    transactional = Producer({"bootstrap.servers": bootstrap, "transactional.id": "rd-txn"})
-    transactional.init_transactions(30)
+def frames(stream: bytearray) -> Iterator[bytes]:
+    """The whole frames of one half of a conversation."""
+    position = 0
+    while len(stream) - position >= 4:
+        (size,) = struct.unpack_from(">i", stream, position)
+        if len(stream) - position - 4 < size:
+            return
+        yield bytes(stream[position + 4 : position + 4 + size])
+        position += 4 + size
+
+
+def checked(conversation: Conversation) -> list[tuple[ApiKey, int]]:
+    """Read and write again every request and its response; what was spoken, by API and version."""
+    spoken = []
+    responses = frames(conversation.answered)
+    for frame in frames(conversation.said):
+        header, body = decode_request_header(frame)
+        api_key, version = ApiKey(header.api_key), header.api_version
+        request_class, response_class = message_classes(api_key)
+        request, end = decode_prefix(request_class, version, frame, body)
+        assert end == len(frame), f"{api_key.name} v{version} has bytes left over"
+        assert encode_bytes(request, version) == frame[body:]
+        spoken.append((api_key, version))
+        if getattr(request, "acks", None) == 0:
+            continue
+        answer = next(responses, None)
+        if answer is None:
+            break
+        correlation_id, response = decode_response(response_class, version, answer)
+        assert correlation_id == header.correlation_id
+        assert b"".join(frame_response(response, version, correlation_id))[4:] == answer
+    return spoken
+
+
+def spoken_since(proxy: RecordingProxy, start: int) -> set[ApiKey]:
+    conversations = proxy.conversations[start:]
+    assert conversations
+    return {api_key for conversation in conversations for api_key, _ in checked(conversation)}
+
+
+BASICS = {ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH}
+GROUP = {ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_FETCH}
+
+
+def test_what_librdkafka_says_and_hears_is_understood(proxy: RecordingProxy) -> None:
+    start = len(proxy.conversations)
+    bootstrap = {"bootstrap.servers": f"127.0.0.1:{proxy.port}", "log_level": 0}
+    admin = AdminClient(bootstrap)
+    admin.create_topics([NewTopic("rdk", 3, 1)])["rdk"].result(20)
+    for settings in ({"acks": 0}, {"enable.idempotence": True, "compression.type": "zstd"}):
+        producer = Producer(bootstrap | settings)
+        for n in range(100):
+            producer.produce("rdk", b"v%d" % n, key=b"k%d" % n)
+        assert producer.flush(20) == 0
+    transactional = Producer(bootstrap | {"transactional.id": "rdk"})
+    transactional.init_transactions(20)
     transactional.begin_transaction()
-    transactional.produce("librdkafka", b"in a transaction")
-    transactional.send_offsets_to_transaction(
-        consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 30
-    )
-    transactional.commit_transaction(30)
+    transactional.produce("rdk", b"x")
+    transactional.commit_transaction(20)
+    consumer = Consumer(bootstrap | {"group.id": "rdk", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["rdk"])
+    assert len(consumer.consume(50, timeout=20)) == 50
+    consumer.commit(asynchronous=False)
     consumer.close()
+    admin.list_consumer_groups().result(20)
+    admin.describe_consumer_groups(["rdk"])["rdk"].result(20)
+    admin.delete_topics(["rdk"])["rdk"].result(20)
+
+    extra = {ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN, ApiKey.LIST_GROUPS}
+    assert BASICS | GROUP | extra <= spoken_since(proxy, start)
 
 
-def with_java(bootstrap: str) -> None:
-    server = ("--bootstrap-server", bootstrap)
-    lines = "".join(f"{number}\n" for number in range(COUNT))
-    produced = run_tool("kafka.tools.ConsoleProducer", *server, "--topic", "java", "--sync", stdin=lines)
-    assert produced.exit_code == 0, produced.stderr
-    group = (
-        "--group",
-        "java-group",
-        "--from-beginning",
-        "--max-messages",
-        str(COUNT),
-        "--timeout-ms",
-        "40000",
+def test_what_the_java_clients_say_and_hear_is_understood(proxy: RecordingProxy) -> None:
+    start = len(proxy.conversations)
+    server = f"127.0.0.1:{proxy.port}"
+    topics = "org.apache.kafka.tools.TopicCommand"
+    made = run_tool(topics, "--bootstrap-server", server, "--create", "--topic", "java", "--partitions", "2")
+    assert made.exit_code == 0, made.stderr
+    sent = run_tool(
+        "kafka.tools.ConsoleProducer",
+        *("--bootstrap-server", server, "--topic", "java", "--compression-codec", "lz4"),
+        stdin="".join(f"line {n}\n" for n in range(50)),
     )
-    consumed = run_tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *server, "--topic", "java", *group)
-    assert sorted(consumed.stdout.split(), key=int) == [str(number) for number in range(COUNT)]
-    load = ("--topic", "java", "--num-records", "300", "--record-size", "100", "--throughput", "-1")
-    transactional = ("--transaction-duration-ms", "50", "--transactional-id", "java-txn")
-    props = ("--producer-props", f"bootstrap.servers={bootstrap}", "compression.type=lz4")
-    measured = run_tool("org.apache.kafka.tools.ProducerPerformance", *load, *transactional, *props)
-    assert "300 records sent" in measured.stdout, measured.stderr
-    for tool, *args in (
-        ("TopicCommand", "--describe"),
-        ("consumer.group.ConsumerGroupCommand", "--describe", "--all-groups"),
-        ("GetOffsetShell", "--topic", "java"),
-        ("LogDirsCommand", "--describe"),
-        ("TransactionsCommand", "list"),
-        ("LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions"),
-    ):
-        run = run_tool(f"org.apache.kafka.tools.{tool}", *server, *args)
-        assert run.exit_code == 0, f"{tool}: {run.stdout} {run.stderr}"
-    configs = ("--entity-type", "topics", "--entity-name", "java")
-    assert run_tool("kafka.admin.ConfigCommand", *server, "--describe", "--all", *configs).exit_code == 0
-    changed = run_tool(
-        "kafka.admin.ConfigCommand", *server, "--alter", *configs, "--add-config", "retention.ms=99999"
+    assert sent.exit_code == 0, sent.stderr
+    read = run_tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", server, "--topic", "java", "--group", "java"),
+        *("--from-beginning", "--max-messages", "50", "--timeout-ms", "30000"),
     )
-    assert changed.exit_code == 0, changed.stderr
+    assert read.stdout.count("line") == 50, read.stderr
+    run_tool(topics, "--bootstrap-server", server, "--describe")
+
+    assert BASICS | GROUP | {ApiKey.INIT_PRODUCER_ID, ApiKey.CREATE_TOPICS} <= spoken_since(proxy, start)
 
 
-def with_kafka_python(bootstrap: str) -> None:
-    with warnings.catch_warnings():  # its schemas are read in a way that Python has given up
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from kafka import KafkaConsumer, KafkaProducer
-    servers = bootstrap.split(",")
-    producer = KafkaProducer(bootstrap_servers=servers, compression_type="gzip")
-    for number in range(COUNT):
-        producer.send("kafka-python", f"value {number}".encode(), key=str(number).encode())
-    producer.flush(30)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its own use of the standard library
+def test_what_kafka_python_says_and_hears_is_understood(proxy: RecordingProxy) -> None:
+    from kafka import KafkaConsumer, KafkaProducer
+
+    start = len(proxy.conversations)
+    server = f"127.0.0.1:{proxy.port}"
+    producer = KafkaProducer(bootstrap_servers=server, compression_type="gzip")
+    for n in range(50):
+        producer.send("kafka-python", b"v%d" % n)
+    producer.flush(20)
     producer.close()
     consumer = KafkaConsumer(
         "kafka-python",
-        bootstrap_servers=servers,
-        group_id="kp",
+        bootstrap_servers=server,
+        group_id="kafka-python",
         auto_offset_reset="earliest",
-        consumer_timeout_ms=30_000,
+        consumer_timeout_ms=20_000,
     )
-    got = [record.value for record, _ in zip(consumer, range(COUNT), strict=False)]
-    assert len(got) == COUNT
+    assert sum(1 for _, _ in zip(range(50), consumer, strict=False)) == 50
     consumer.close()
 
+    assert spoken_since(proxy, start) >= BASICS | GROUP
 
-def with_aiokafka(bootstrap: str) -> None:
-    async def talk() -> None:
-        producer = AIOKafkaProducer(
-            bootstrap_servers=bootstrap, transactional_id="aio-txn", compression_type="snappy"
-        )
+
+def test_what_aiokafka_says_and_hears_is_understood(proxy: RecordingProxy) -> None:
+    start = len(proxy.conversations)
+    server = f"127.0.0.1:{proxy.port}"
+
+    async def produce_and_consume() -> int:
+        producer = AIOKafkaProducer(bootstrap_servers=server, compression_type="snappy")
         await producer.start()
-        async with producer.transaction():
-            for number in range(COUNT):
-                await producer.send("aiokafka", f"value {number}".encode())
+        for n in range(50):
+            await producer.send_and_wait("aiokafka", b"v%d" % n)
         await producer.stop()
-        consumer = AIOKafkaConsumer(
-            "aiokafka",
-            bootstrap_servers=bootstrap,
-            group_id="aio",
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-        )
+        settings: dict[str, Any] = {"group_id": "aiokafka", "auto_offset_reset": "earliest"}
+        consumer = AIOKafkaConsumer("aiokafka", bootstrap_servers=server, **settings)
         await consumer.start()
-        for _ in range(COUNT):
-            await asyncio.wait_for(consumer.getone(), 30)
+        count = 0
+        while count < 50:
+            count += sum(map(len, (await consumer.getmany(timeout_ms=20_000)).values()))
         await consumer.stop()
+        return count
 
-    asyncio.run(talk())
-
-
-CLIENTS = {
-    "librdkafka": (
-        with_librdkafka,
-        {"API_VERSIONS", "METADATA", "INIT_PRODUCER_ID", "ADD_OFFSETS_TO_TXN", "END_TXN"},
-    ),
-    "java": (
-        with_java,
-        {"JOIN_GROUP", "DESCRIBE_CONFIGS", "DESCRIBE_LOG_DIRS", "LIST_TRANSACTIONS", "ELECT_LEADERS"},
-    ),
-    "kafka-python": (with_kafka_python, {"FIND_COORDINATOR", "SYNC_GROUP", "OFFSET_COMMIT", "LEAVE_GROUP"}),
-    "aiokafka": (with_aiokafka, {"ADD_PARTITIONS_TO_TXN", "LIST_OFFSETS", "OFFSET_FETCH"}),
-}
+    assert asyncio.run(produce_and_consume()) == 50
+    assert spoken_since(proxy, start) >= BASICS | GROUP
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("client", CLIENTS)
-def test_all_that_a_client_and_kafka_say_is_understood(
-    recorded: RecordedCluster, client: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.CRITICAL)
-    before = recorded.so_far()
-    talk, expected = CLIENTS[client]
+def test_what_apaches_controller_says_to_its_broker_is_understood(proxy: RecordingProxy) -> None:
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{proxy.port}", "log_level": 0})
+    admin.create_topics([NewTopic("controlled", 2, 1)])["controlled"].result(20)
 
-    talk(recorded.bootstrap)
-
-    conversations = recorded.conversations(before)
-    assert {"PRODUCE", "FETCH"} | expected <= apis_in(conversations)
-    for conversation in conversations:
-        check(conversation)
-
-
-def test_all_that_brokers_say_to_each_other_is_understood(recorded: RecordedCluster) -> None:
-    needed = {"LEADER_AND_ISR", "UPDATE_METADATA", "FETCH"}
-    from_the_start = [0, 0]
-
-    def heard() -> bool:
-        return needed <= apis_in(recorded.conversations(from_the_start))
-
-    wait_until(heard, f"{needed} between the brokers")
-
-    assert sum(check(conversation) for conversation in recorded.conversations(from_the_start)) > 50
-
-
-def check(conversation: Conversation) -> int:
-    """Decode and encode both sides; the number of answered requests."""
-    asked: dict[int, tuple[type[Any], int]] = {}
-    answered = list(conversation.responses)
-    for frame in list(conversation.requests):
-        header, position = decode_request_header(frame)
-        request_class, response_class = message_classes(ApiKey(header.api_key))
-        request, end = decode_prefix(request_class, header.api_version, memoryview(frame), position)
-        again = b"".join(frame_request(request, header.api_version, header.correlation_id, header.client_id))
-        assert end == len(frame), f"{header} has bytes left over"
-        assert again[SIZE_BYTES:] == frame, f"{header} becomes other bytes"
-        asked[header.correlation_id] = (response_class, header.api_version)
-    for frame in answered:
-        correlation_id = int.from_bytes(frame[:SIZE_BYTES], signed=True)
-        response_class, version = asked[correlation_id]
-        _, response = decode_response(response_class, version, memoryview(frame))
-        again = b"".join(frame_response(response, version, correlation_id))
-        assert again[SIZE_BYTES:] == frame, f"{response_class.__name__} v{version} becomes other bytes"
-    return len(answered)
+    assert {ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR} <= spoken_since(proxy, 0)
