@@ -31,11 +31,18 @@ def delete_snapshots(home: PartitionHome, *, above: int | None = None, up_to: in
 def rebuild_producers(
     home: PartitionHome, segments: list[Segment], log_start_offset: int, end_offset: int, was_clean: bool
 ) -> ProducerState:
-    """The state at ``end_offset``. After a clean stop a log without snapshots had no producers."""
-    found = [offset for offset in snapshot_offsets(home) if log_start_offset < offset <= end_offset]
+    """The state at ``end_offset``. After a clean stop a log without snapshots had no producers.
+
+    Snapshots above the end are of a log that was longer: they go, or one day they would seem true again.
+    """
+    offsets = snapshot_offsets(home)
+    for offset in offsets:
+        if offset > end_offset:
+            home.directory.disk.remove(home.file(offset, SUFFIX))
+    found = [offset for offset in offsets if log_start_offset < offset <= end_offset]
     state = newest_sound_snapshot(home, found)
     if state is None:
-        state = ProducerState(end_offset if was_clean and not found else log_start_offset)
+        state = ProducerState(end_offset if was_clean and not offsets else log_start_offset)
     for at, segment in enumerate(segments):
         if at + 1 == len(segments) or segments[at + 1].base_offset > state.end_offset:
             replay(state, segment, end_offset)

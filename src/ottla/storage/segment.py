@@ -305,15 +305,19 @@ class Segment:
     def locate(self, offset: int) -> BatchHeader | None:
         """The first batch that ends at or behind an offset; ``None`` if all end before it."""
         entry_offset, position = self.index.floor(offset)
+        is_first = position > 0
         try:
             for header in self.scan(position):
-                if position and header.position == position and not self._agrees(header, entry_offset):
-                    raise CorruptRecords("an index entry points at no batch of its offset")
+                if is_first and not self._agrees(header, entry_offset):
+                    break
+                is_first = False
                 if header.last_offset >= offset:
                     return header
         except CorruptRecords:
             if not position:
                 raise
+            is_first = True
+        if is_first:
             self.rebuild_indexes()
             return self.locate(offset)
         return None

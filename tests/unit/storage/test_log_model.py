@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -14,6 +15,8 @@ from ottla.storage.log import Appended, Log
 from ottla.storage.retention import apply_retention
 from support.log_builders import a_log, all_bytes, reopened, small_segments
 from support.log_truth import check_log
+
+pytestmark = pytest.mark.slow
 
 
 class LogAndList(RuleBasedStateMachine):
@@ -98,5 +101,5 @@ class LogAndList(RuleBasedStateMachine):
                 assert found.read() == content
 
 
-LogAndList.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+LogAndList.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 test_log_and_list_agree = LogAndList.TestCase
