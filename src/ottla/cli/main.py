@@ -17,6 +17,8 @@ from ottla.launch.refusal import LaunchRefused
 # In the order in which the help shows them.
 COMMANDS: dict[str, str] = {
     "up": "ottla.cli.up",
+    "drill": "ottla.cli.drill",
+    "sim": "ottla.cli.sim",
     "zookeeper": "ottla.cli.zookeeper",
     "broker": "ottla.cli.broker",
     "dump-log": "ottla.cli.dump_log",

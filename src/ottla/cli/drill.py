@@ -1,0 +1,24 @@
+"""``ottla drill``: kill a broker, watch controller and leaders move, restart it, balance again."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def drill(
+    loss: Annotated[bool, typer.Option(help="Also show what acks=1 may lose and acks=all does not.")] = True,
+) -> None:
+    """Play the story of a broker's death on this machine, in about a minute, and check every step.
+
+    Three brokers, a topic with three partitions on all of them. Broker 0, the controller, is killed; another
+    takes its office and its partitions; it comes back, follows, and is given its partitions again.
+    Exit code 1 says that the cluster did not behave.
+    """
+    from ottla.cli.drill_story import Drill
+    from ottla.cli.signals import stop_once
+
+    with stop_once():
+        Drill(typer.echo).play(with_loss=loss)
