@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId
+from ottla.replication.events import EpochEndOffset
+from ottla.storage.outcomes import LogSlice
 from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 if TYPE_CHECKING:
@@ -25,17 +27,25 @@ TOPIC_IDS_SINCE = 13
 
 
 class FetchEntry:
-    """One partition on a reader's list: what was asked, and what was last told."""
+    """One partition on a reader's list: what was asked, what was last told, and what the last look gave.
+
+    A look's outcome is kept here, not in an object of its own: it is made for every fetch of every partition.
+    """
 
     __slots__ = (
+        "diverging",
+        "error",
         "fetch_offset",
+        "has_more",
         "index",
         "last_fetched_epoch",
         "leader_epoch",
         "log_start_offset",
         "max_bytes",
         "partition",
+        "preferred_replica",
         "reader",
+        "records",
         "told_high_watermark",
         "told_log_start_offset",
         "topic",
@@ -51,7 +61,17 @@ class FetchEntry:
         """The hosted partition, once found; it knows this entry as a watcher then."""
         self.told_high_watermark = -1
         self.told_log_start_offset = -1
-        self.ask(asked)
+        self.error = 0
+        self.records: LogSlice | None = None
+        self.has_more = False
+        """There are records to read, whether or not there was room for them."""
+        self.diverging: EpochEndOffset | None = None
+        self.preferred_replica = -1
+        self.leader_epoch = asked.current_leader_epoch
+        self.fetch_offset = asked.fetch_offset
+        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.log_start_offset = asked.log_start_offset
+        self.max_bytes = asked.partition_max_bytes
 
     def ask(self, asked: FetchPartition) -> None:
         """Take the position of a request."""
@@ -61,8 +81,27 @@ class FetchEntry:
         self.log_start_offset = asked.log_start_offset
         self.max_bytes = asked.partition_max_bytes
 
+    @property
+    def is_news(self) -> bool:
+        """Would an incremental answer name this partition, after the last look?"""
+        if (
+            self.error
+            or self.records is not None
+            or self.diverging is not None
+            or self.preferred_replica >= 0
+        ):
+            return True
+        if self.partition is None:
+            return False
+        log = self.partition.log
+        return (
+            log.high_watermark != self.told_high_watermark
+            or log.log_start_offset != self.told_log_start_offset
+        )
+
     def let_go(self) -> None:
         """The reader wants this partition no more."""
+        self.records = None
         if self.partition is not None:
             self.partition.watchers.pop(self, None)
             self.partition = None

@@ -1,6 +1,6 @@
 """One Fetch request on its way to its answer: read now, or park and read again when something changed."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.broker.connections import Connection
 from ottla.broker.fetch_sessions import FetchEntry, FetchReader, FetchSession
@@ -39,29 +39,6 @@ _FENCED_EPOCH = int(ErrorCode.FENCED_LEADER_EPOCH)
 _OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 _FOUND_BEFORE_READING = (_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID)
 _HINTED = (_NOT_LEADER, _FENCED_EPOCH)
-
-
-class Read(NamedTuple):
-    """What one look at one partition gave."""
-
-    entry: FetchEntry
-    data: PartitionData
-    records: LogSlice | None = None
-    has_more: bool = False
-    """There are records to read, whether or not there was room for them."""
-
-    @property
-    def is_news(self) -> bool:
-        """Would an incremental answer name this partition?"""
-        data = self.data
-        return (
-            self.records is not None
-            or data.error_code != 0
-            or data.high_watermark != self.entry.told_high_watermark
-            or data.log_start_offset != self.entry.told_log_start_offset
-            or data.diverging_epoch.end_offset >= 0
-            or data.preferred_read_replica >= 0
-        )
 
 
 class ParkedFetch:
@@ -115,20 +92,20 @@ class ParkedFetch:
         node, reader = self._node, self.reader
         is_follower = reader.replica_id >= 0
         reader.last_fetch_ms = node.clock.monotonic_ms()
-        reads = self._read(is_first=True)
+        looked = self._read(is_first=True)
         if is_follower:
             node.waiting.settle_producers()
         if max_wait_ms <= 0 or reader.is_empty or self._must_answer or self._bytes >= self.min_bytes:
-            return self._answer(reads)
-        self._park(reads, max_wait_ms)
+            return self._answer(looked)
+        self._park(looked, max_wait_ms)
         return None
 
     def look_again(self) -> None:
         """Something changed: answer if it is enough."""
-        reads = self._read(is_first=False)
+        looked = self._read(is_first=False)
         if self._must_answer or self._bytes >= self.min_bytes:
             self._node.waiting.deadlines.remove(self)
-            self.request.reply(self._answer(reads))
+            self.request.reply(self._answer(looked))
 
     def answer_now(self) -> None:
         """Do not wait any longer, for whatever reason."""
@@ -145,10 +122,10 @@ class ParkedFetch:
         if not isinstance(self.reader, FetchSession):
             self.reader.finished()
 
-    def _park(self, reads: list[Read], max_wait_ms: int) -> None:
+    def _park(self, looked: list[FetchEntry], max_wait_ms: int) -> None:
         reader = self.reader
         if reader.is_incremental:
-            self._keep_only_news(reads)
+            self._keep_only_news(looked)
         elif not isinstance(reader, FetchSession):
             for entry in reader.dirty:
                 if entry.partition is not None:
@@ -158,99 +135,106 @@ class ParkedFetch:
 
     # --- read -------------------------------------------------------------------------------------
 
-    def _read(self, *, is_first: bool) -> list[Read]:
+    def _read(self, *, is_first: bool) -> list[FetchEntry]:
         """Look at every partition that may have news, as far as the bytes go."""
-        reads: list[Read] = []
+        reader = self.reader
+        looked: list[FetchEntry] = []
         left = self.max_bytes
         found = 0
         self._must_answer = False
-        counts = is_first and self.reader.replica_id >= 0
-        may_stop = self.reader.is_incremental
-        for entry in list(self.reader.dirty):
-            if left <= 0 and found and may_stop and not counts:
+        counts = is_first and reader.replica_id >= 0
+        may_stop = reader.is_incremental and not counts
+        for entry in list(reader.dirty):
+            if may_stop and found and left <= 0:
                 break
-            read = self._read_entry(entry, left, not found, counts)
-            if read.records is not None:
-                found += read.records.size
-                left -= read.records.size
-            reads.append(read)
+            self._look(entry, left, not found, counts)
+            if entry.records is not None:
+                found += entry.records.size
+                left -= entry.records.size
+            looked.append(entry)
         self._bytes = found
-        return reads
+        return looked
 
-    def _read_entry(self, entry: FetchEntry, left: int, min_one_batch: bool, counts: bool) -> Read:
+    def _look(self, entry: FetchEntry, left: int, min_one_batch: bool, counts: bool) -> None:
+        """Check and read one partition; what came of it is noted in the entry."""
+        entry.error = 0
+        entry.records = None
+        entry.has_more = False
+        entry.diverging = None
+        entry.preferred_replica = -1
         partition = entry.partition
         if partition is None:
             resolved = self._resolve(entry)
             if isinstance(resolved, int):
-                return self._refused(entry, resolved)
+                self._refuse(entry, resolved)
+                return
             partition = resolved
         if code := self._check(partition, entry):
-            return self._refused(entry, code)
+            self._refuse(entry, code)
+            return
+        try:
+            if self._is_at_home(partition, entry):
+                if counts:
+                    partition.follower_fetched(entry, self.reader.last_fetch_ms)
+                self._read_log(entry, partition, left, min_one_batch)
+        except LogDirectoryFailed as failed:
+            partition.host.directory_failed(failed)
+            self._refuse(entry, _STORAGE_ERROR)
+
+    def _is_at_home(self, partition: Partition, entry: FetchEntry) -> bool:
+        """Is the position within the log, and no wrong tail behind it? Most readers are at its end."""
         log = partition.log
+        epoch, offset = entry.last_fetched_epoch, entry.fetch_offset
+        if log.log_start_offset <= offset <= log.end_offset and epoch in (-1, log.epochs.latest_epoch):
+            return True
         position = check_position(
             log.epochs,
-            fetch_offset=entry.fetch_offset,
-            last_fetched_epoch=entry.last_fetched_epoch,
+            fetch_offset=offset,
+            last_fetched_epoch=epoch,
             log_start_offset=log.log_start_offset,
             end_offset=log.end_offset,
         )
-        if position:
-            if isinstance(position, int):
-                return self._refused(entry, position)
-            self._must_answer = True
-            data = self._data(entry, partition)
-            data.diverging_epoch = EpochEndOffset(position.epoch, position.end_offset)
-            return Read(entry, data)
-        if counts:
-            partition.follower_fetched(entry, self.reader.last_fetch_ms)
-        try:
-            return self._read_log(entry, partition, left, min_one_batch)
-        except LogDirectoryFailed as failed:
-            partition.host.directory_failed(failed)
-            return self._refused(entry, _STORAGE_ERROR)
+        if isinstance(position, int):
+            if position:
+                self._refuse(entry, position)
+            return not position
+        self._must_answer = True
+        entry.diverging = position
+        return False
 
-    def _read_log(self, entry: FetchEntry, partition: Partition, left: int, min_one_batch: bool) -> Read:
+    def _read_log(self, entry: FetchEntry, partition: Partition, left: int, min_one_batch: bool) -> None:
         log = partition.log
-        data = self._data(entry, partition)
-        max_bytes = min(entry.max_bytes, left) if left > 0 else 0
-        if self.reader.replica_id >= 0:
+        replica_id = self.reader.replica_id
+        if replica_id >= 0:
             limit = log.end_offset
-            if self._node.partitions.throttles.leader_holds_back(partition, self.reader.replica_id):
-                return Read(entry, data, has_more=entry.fetch_offset < limit)
+            if self._node.partitions.throttles.leader_holds_back(partition, replica_id):
+                entry.has_more = entry.fetch_offset < limit
+                return
         else:
-            limit = data.last_stable_offset if self.is_committed_only else data.high_watermark
-            preferred = self._preferred_replica(entry, partition)
-            if preferred >= 0:
-                self._must_answer = True
-                data.preferred_read_replica = preferred
-                return Read(entry, data)
+            limit = log.last_stable_offset if self.is_committed_only else log.high_watermark
+            if self.rack and self._send_elsewhere(entry, partition):
+                return
+        if entry.fetch_offset >= limit:
+            return
+        entry.has_more = True
+        max_bytes = min(entry.max_bytes, left) if left > 0 else 0
         records = log.read(entry.fetch_offset, max_bytes, limit, min_one_batch)
         if records is None:
-            return self._refused(entry, _OUT_OF_RANGE)
-        if self.is_committed_only and self.reader.replica_id < 0:
-            data.aborted_transactions = self._aborted(entry, partition, records, limit)
-        return Read(entry, data, records if records.size else None, entry.fetch_offset < limit)
+            self._refuse(entry, _OUT_OF_RANGE)
+        elif records.size:
+            entry.records = records
 
-    def _data(self, entry: FetchEntry, partition: Partition) -> PartitionData:
-        log = partition.log
-        return PartitionData(
-            partition_index=entry.index,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=None,
-            records=b"",
+    def _send_elsewhere(self, entry: FetchEntry, partition: Partition) -> bool:
+        """Name a replica that is nearer to the consumer, if there is one."""
+        if partition.leader is None:
+            return False
+        entry.preferred_replica = preferred_read_replica(
+            self._node, partition, self.rack, self.request.listener, entry.fetch_offset
         )
-
-    def _aborted(
-        self, entry: FetchEntry, partition: Partition, records: LogSlice, limit: int
-    ) -> list[AbortedTransaction]:
-        if not records.size:
-            return []
-        return [
-            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-            for each in partition.log.aborted_transactions(entry.fetch_offset, records, limit)
-        ]
+        if entry.preferred_replica < 0:
+            return False
+        self._must_answer = True
+        return True
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -291,100 +275,113 @@ class ParkedFetch:
             return _UNKNOWN_EPOCH if entry.leader_epoch >= 0 else _NOT_LEADER
         return 0
 
-    def _preferred_replica(self, entry: FetchEntry, partition: Partition) -> int:
-        if not self.rack or partition.leader is None:
-            return -1
-        return preferred_read_replica(
-            self._node, partition, self.rack, self.request.listener, entry.fetch_offset
-        )
-
-    def _refused(self, entry: FetchEntry, code: int) -> Read:
+    def _refuse(self, entry: FetchEntry, code: int) -> None:
+        entry.error = code
         if code not in _FOUND_BEFORE_READING:
             self._must_answer = True
-        data = PartitionData(
-            partition_index=entry.index,
-            error_code=code,
-            high_watermark=-1,
-            aborted_transactions=[] if code in _FOUND_BEFORE_READING else None,
-            records=b"",
-        )
-        return Read(entry, data)
 
     # --- answer -----------------------------------------------------------------------------------
 
-    def _answer(self, reads: list[Read]) -> FetchResponse:
+    def _answer(self, looked: list[FetchEntry]) -> FetchResponse:
         reader = self.reader
         reader.parked = None
-        response = FetchResponse(session_id=reader.id if isinstance(reader, FetchSession) else 0)
         is_incremental = reader.is_incremental
         topics: dict[str | TopicId, FetchableTopicResponse] = {}
         uses_ids = self.version >= TOPIC_IDS_SINCE
-        for read in reads:
-            if is_incremental and not read.is_news:
+        hints: LeaderHints | None = None
+        for entry in looked:
+            if is_incremental and not entry.is_news:
                 continue
-            entry = read.entry
-            if read.records is not None:
-                self._fill(read, read.records)
+            data = self._data(entry)
+            if data.error_code in _HINTED and self.version >= LEADER_HINTS_SINCE:
+                hints = hints or LeaderHints(self._node, self.request.listener)
+                name = self._node.metadata.topic_names.get(entry.topic_id, entry.topic)
+                data.current_leader = LeaderIdAndEpoch(*hints.current_leader(name, entry.index))
             key = entry.topic_id if uses_ids else entry.topic
             topic = topics.get(key)
             if topic is None:
-                topic = topics[key] = FetchableTopicResponse(
-                    topic=entry.topic, topic_id=entry.topic_id, partitions=[]
-                )
-            topic.partitions.append(read.data)
-        response.responses = list(topics.values())
-        if self.version >= LEADER_HINTS_SINCE:
-            self._add_hints(reads, response)
-        self._remember(reads)
-        return response
-
-    def _fill(self, read: Read, records: LogSlice) -> None:
-        """Put the record bytes in; a disk that fails now fails this partition only."""
-        data, partition = read.data, read.entry.partition
-        assert partition is not None, "records come from a partition"
-        try:
-            data.records = records.buffer()
-        except LogDirectoryFailed as failed:
-            partition.host.directory_failed(failed)
-            data.error_code = _STORAGE_ERROR
-            data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
-            return
-        if self.reader.replica_id >= 0:
-            self._node.partitions.throttles.leader_sent(partition, records.size)
-
-    def _add_hints(self, reads: list[Read], response: FetchResponse) -> None:
-        hints: LeaderHints | None = None
-        for entry, data, _, _ in reads:
-            if data.error_code in _HINTED:
-                if hints is None:
-                    hints = LeaderHints(self._node, self.request.listener)
-                topic = self._node.metadata.topic_names.get(entry.topic_id, entry.topic)
-                data.current_leader = LeaderIdAndEpoch(*hints.current_leader(topic, entry.index))
+                topics[key] = FetchableTopicResponse(entry.topic, entry.topic_id, [data])
+            else:
+                topic.partitions.append(data)
+        session_id = reader.id if isinstance(reader, FetchSession) else 0
+        response = FetchResponse(session_id=session_id, responses=list(topics.values()))
         if hints is not None:
             response.node_endpoints = [NodeEndpoint(*each) for each in hints.endpoints()]
+        self._remember(looked)
+        return response
 
-    def _remember(self, reads: list[Read]) -> None:
+    def _data(self, entry: FetchEntry) -> PartitionData:
+        """One partition's row; a disk that fails now fails this partition only."""
+        partition = entry.partition
+        if not entry.error and partition is not None:
+            try:
+                return self._row(entry, partition)
+            except LogDirectoryFailed as failed:
+                partition.host.directory_failed(failed)
+        if not entry.error:
+            entry.error = _STORAGE_ERROR
+        return PartitionData(
+            partition_index=entry.index,
+            error_code=entry.error,
+            high_watermark=-1,
+            aborted_transactions=[] if entry.error in _FOUND_BEFORE_READING else None,
+            records=b"",
+        )
+
+    def _row(self, entry: FetchEntry, partition: Partition) -> PartitionData:
+        log = partition.log
+        records = entry.records
+        data = PartitionData(
+            partition_index=entry.index,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=None,
+            records=b"" if records is None else records.buffer(),
+        )
+        if entry.diverging is not None:
+            data.diverging_epoch = EpochEndOffset(entry.diverging.epoch, entry.diverging.end_offset)
+        if self.reader.replica_id >= 0:
+            if records is not None:
+                self._node.partitions.throttles.leader_sent(partition, records.size)
+            return data
+        data.preferred_read_replica = entry.preferred_replica
+        if self.is_committed_only:
+            data.aborted_transactions = [] if records is None else self._aborted(entry, partition, records)
+        return data
+
+    def _aborted(
+        self, entry: FetchEntry, partition: Partition, records: LogSlice
+    ) -> list[AbortedTransaction]:
+        log = partition.log
+        return [
+            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+            for each in log.aborted_transactions(entry.fetch_offset, records, log.last_stable_offset)
+        ]
+
+    def _remember(self, looked: list[FetchEntry]) -> None:
         """What was told is known now; only what may have more to tell stays on the list."""
         reader = self.reader
         if isinstance(reader, FetchSession):
-            for read in reads:
-                entry, data = read.entry, read.data
-                entry.told_high_watermark = data.high_watermark
-                entry.told_log_start_offset = data.log_start_offset
-            self._keep_only_news(reads)
+            for entry in looked:
+                log = entry.partition.log if entry.partition is not None and not entry.error else None
+                entry.told_high_watermark = -1 if log is None else log.high_watermark
+                entry.told_log_start_offset = -1 if log is None else log.log_start_offset
+            self._keep_only_news(looked)
         reader.finished()
 
-    def _keep_only_news(self, reads: list[Read]) -> None:
+    def _keep_only_news(self, looked: list[FetchEntry]) -> None:
         """Partitions with data go to the end of the line, so that none starves the others; a follower
         outside the ISR is looked at each time, because its next fetch may bring it in."""
         dirty = self.reader.dirty
         replica_id = self.reader.replica_id
-        for read in reads:
-            entry = read.entry
+        for entry in looked:
+            has_records = entry.records is not None
             is_outside = replica_id >= 0 and (
                 entry.partition is None or not entry.partition.has_in_sync(replica_id)
             )
-            if read.records is not None or not (read.has_more or read.is_news or is_outside):
+            if has_records or not (entry.has_more or is_outside or entry.is_news):
                 dirty.pop(entry, None)
-            if read.records is not None:
+            if has_records:
+                entry.records = None
                 dirty[entry] = None

@@ -69,6 +69,17 @@ class Batch(NamedTuple):
 def handle(node: "Node", request: Request, body: ProduceRequest) -> ProduceResponse | None:
     """Append what may be appended; answer as the producer's acks ask."""
     version = request.api_version
+    if version >= OLDEST_SERVED and len(body.topic_data) == 1 and len(body.topic_data[0].partition_data) == 1:
+        topic, data = body.topic_data[0].name, body.topic_data[0].partition_data[0]
+        header = parse_produced(data.records, version)
+        if not isinstance(header, Refused) and not header[6] & TRANSACTIONAL_BIT:
+            return _append_all(node, request, body, [Batch(topic, data.index, data.records, header)], None)
+    return _handle_any(node, request, body)
+
+
+def _handle_any(node: "Node", request: Request, body: ProduceRequest) -> ProduceResponse | None:
+    """Several batches, transactions, or something wrong."""
+    version = request.api_version
     batches: list[Batch] = []
     spoiled: Refused | None = _UNSUPPORTED_VERSION if version < OLDEST_SERVED else None
     is_transactional = False
