@@ -213,6 +213,32 @@ def test_below_the_leaders_start_the_log_begins_anew() -> None:
     assert asked(broker).topics[0].partitions[0].fetch_offset == 50
 
 
+def test_a_leader_whose_log_begins_inside_a_batch_can_be_followed_from_nothing() -> None:
+    """KAFKA-6975: DeleteRecords moved its start; the whole batch is what it can give."""
+    broker = a_follower()
+    answer(broker, error=ErrorCode.OFFSET_OUT_OF_RANGE)
+    answer_offset(broker, 60)
+    answer_offset(broker, 52)
+    broker.advance(0)
+    assert asked(broker).topics[0].partitions[0].fetch_offset == 52
+
+    batch = stamped(a_batch("a", "b", "c", "d"), 50, 1)
+    answer(broker, records=batch, high_watermark=54, log_start_offset=52)
+
+    log = broker.log
+    assert (log.log_start_offset, log.end_offset, log.high_watermark) == (52, 54, 54)
+
+
+def test_a_batch_cut_short_at_the_end_is_left_for_the_next_fetch() -> None:
+    broker = a_follower()
+    both = stamped(a_batch("a"), 0, 1) + stamped(a_batch("b"), 1, 1)
+
+    answer(broker, records=both[:-5])
+
+    assert broker.log.end_offset == 1
+    assert asked(broker).topics[0].partitions[0].fetch_offset == 1
+
+
 def test_ahead_of_an_unclean_leader_the_tail_is_cut() -> None:
     broker = a_follower()
     answer(broker, records=stamped(a_batch("a", "b", "c"), 0, 1))
