@@ -3,7 +3,7 @@
 Bars: encode at least five times as fast as kio, whose writer is Python; decode within three times the time
 of kio, whose reader is compiled. Fetch responses are encoded to parts, as they go to the socket.
 
-    python bench/codec.py [--seconds 0.5]
+    python bench/codec.py [--seconds 0.5] [--no-history]
 """
 
 import argparse
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from history import record
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
@@ -204,19 +205,30 @@ def measure(case: Case, seconds: float) -> tuple[float, float, float, float]:
 
 
 def main() -> int:
-    """Print the table; 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    """Print the table and keep it; 1 if a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="CPU time for each number")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--no-history", action="store_true", help="do not append to bench/history.jsonl")
+    options = parser.parse_args()
     missed = 0
-    print(f"{'':34}{'encode':>9}{'kio':>9}{'faster':>8}{'decode':>9}{'kio':>9}{'slower':>8}   (µs)")
+    numbers: dict[str, dict[str, float]] = {}
+    print(f"{'':36}{'encode':>9}{'kio':>9}{'faster':>8}{'decode':>9}{'kio':>9}{'slower':>8}   (µs)")
     for case in cases():
-        ours_out, ours_in, kio_out, kio_in = measure(case, seconds)
+        ours_out, ours_in, kio_out, kio_in = measure(case, options.seconds)
         faster, slower = kio_out / ours_out, ours_in / kio_in
         is_missed = faster < ENCODE_TIMES_FASTER_MIN or slower > DECODE_TIMES_SLOWER_MAX
         missed += is_missed
-        numbers = f"{ours_out:9.1f}{kio_out:9.1f}{faster:7.1f}x{ours_in:9.1f}{kio_in:9.1f}{slower:7.1f}x"
-        print(f"{case.name + f' v{case.version}':34}{numbers}{'   MISSED' if is_missed else ''}")
+        row = f"{ours_out:9.1f}{kio_out:9.1f}{faster:7.1f}x{ours_in:9.1f}{kio_in:9.1f}{slower:7.1f}x"
+        name = f"{case.name} v{case.version}"
+        print(f"{name:36}{row}{'   MISSED' if is_missed else ''}")
+        numbers[name] = {
+            "encode_us": round(ours_out, 2),
+            "decode_us": round(ours_in, 2),
+            "encode_times_faster": round(faster, 2),
+            "decode_times_slower": round(slower, 2),
+        }
+    if not options.no_history:
+        record("codec", numbers)
     return 1 if missed else 0
 
 

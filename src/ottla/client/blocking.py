@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from random import Random
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig, parse_bootstrap_servers
 from ottla.client.engine.engine import Engine
@@ -42,6 +42,13 @@ CLOSE_MS_MAX = 5_000
 """How long closing waits for the last bytes to go out."""
 
 _BUFFERS_PER_WRITE = 256
+_Address: TypeAlias = tuple[
+    socket.AddressFamily,
+    socket.SocketKind,
+    int,
+    str,
+    tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes],
+]
 _CONNECTING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
@@ -58,21 +65,33 @@ class _Socket:
         self.is_connected = False
         self.received = ReceiveBuffer(frame_bytes_max)
         self.unsent: deque[memoryview] = deque()
+        self._addresses: deque[_Address] = deque()
 
     def open(self, host: str, port: int) -> str | None:
         """Begin to connect; the reason if that fails at once."""
         try:
-            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            self.socket = socket.socket(family, kind, protocol)
+            self._addresses.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except OSError as error:
             return str(error)
-        self.socket.setblocking(False)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        code = self.socket.connect_ex(address)
-        if code in _CONNECTING:
-            return None
-        self.socket.close()
-        return errno.errorcode.get(code, str(code))
+        return self.open_next("no address")
+
+    def open_next(self, refusal: str) -> str | None:
+        """Begin to connect to the host's next address; the last refusal if there is none."""
+        while self._addresses:
+            family, kind, protocol, _, address = self._addresses.popleft()
+            try:
+                self.socket = socket.socket(family, kind, protocol)
+            except OSError as error:
+                refusal = str(error)
+                continue
+            self.socket.setblocking(False)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            code = self.socket.connect_ex(address)
+            if code in _CONNECTING:
+                return None
+            self.socket.close()
+            refusal = errno.errorcode.get(code, str(code))
+        return refusal
 
     def connect_error(self) -> str | None:
         """Why the connection could not be made, or ``None``."""
@@ -203,7 +222,7 @@ class Client:
         if not sock.is_connected:
             refusal = sock.connect_error()
             if refusal is not None:
-                self._lose(sock, refusal)
+                self._try_next_address(sock, refusal)
                 return
             sock.is_connected = True
             self._watch(sock)
@@ -213,6 +232,15 @@ class Client:
             self._guarded(sock, sock.write)
         if events & selectors.EVENT_READ:
             self._guarded(sock, lambda: self._read(sock))
+
+    def _try_next_address(self, sock: _Socket, refusal: str) -> None:
+        self._drop(sock.link)
+        last_refusal = sock.open_next(refusal)
+        if last_refusal is not None:
+            self.engine.link_lost(sock.link, last_refusal)
+        else:
+            self._sockets[sock.link] = sock
+            self._selector.register(sock.socket, selectors.EVENT_WRITE, sock)
 
     def _read(self, sock: _Socket) -> None:
         try:

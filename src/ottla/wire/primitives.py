@@ -14,7 +14,6 @@ STRING_BYTES_MAX: Final = 0x7FFF
 """Kafka refuses longer strings in every version, though compact lengths could say more."""
 
 _UVARINT_BYTES_MAX: Final = 5
-_VARLONG_BYTES_MAX: Final = 10
 _INT32_MAX: Final = 0x7FFF_FFFF
 
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(128))
@@ -44,32 +43,6 @@ def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
             return value, at + 1
         shift += 7
     raise MalformedRequest("a varint of more than 31 bits")
-
-
-def varint(value: int) -> bytes:
-    """The zigzag varint of a signed number of up to 64 bits, as records use it."""
-    return _unsigned((value << 1) ^ (value >> 63))
-
-
-def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """The zigzag varint at a position, and the position behind it."""
-    value = shift = 0
-    for at in range(position, position + _VARLONG_BYTES_MAX):
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at + 1
-        shift += 7
-    raise MalformedRequest("a varint of more than 64 bits")
-
-
-def _unsigned(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 INT16: Final = struct.Struct(">h")

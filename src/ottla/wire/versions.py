@@ -81,9 +81,3 @@ API_VERSIONS: Final[dict[int, ApiVersionRange]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ApiVersionRange(0, 0, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ApiVersionRange(0, 0, 0),
 }
-
-
-def is_known(api_key: int, api_version: int) -> bool:
-    """Whether Kafka 3.9 has the API in that version."""
-    versions = API_VERSIONS.get(api_key)
-    return versions is not None and versions.first <= api_version <= versions.last

@@ -19,7 +19,7 @@ from ottla.wire.caches import COMPACT_STRINGS, DECODED_INT32S, ENTRIES_MAX
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.fields import Message
 from ottla.wire.headers import decode_request_header, decode_response, frame_request
-from ottla.wire.primitives import read_uvarint, read_varint
+from ottla.wire.primitives import read_uvarint
 from support.random_messages import mutated, random_struct
 from support.wire_messages import all_message_classes, versions_of
 
@@ -125,11 +125,6 @@ def test_a_response_without_a_whole_header_is_refused() -> None:
 def test_a_varint_of_more_than_31_bits_is_refused(encoded: bytes) -> None:
     with pytest.raises(MalformedRequest):
         read_uvarint(encoded, 0)
-
-
-def test_a_signed_varint_of_more_than_ten_bytes_is_refused() -> None:
-    with pytest.raises(MalformedRequest):
-        read_varint(b"\xff" * 11, 0)
 
 
 def test_caches_forget_rather_than_grow() -> None:
