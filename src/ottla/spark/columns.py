@@ -1,0 +1,264 @@
+"""Fetched batches of one partition into Arrow record batches."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.client.errors import CorruptBatch
+from ottla.client.fetching.decoding import Chunk
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import HEADER_SIZE, BatchHeader, Buffer, CorruptRecords, batches, crc_is_valid
+from ottla.records.compression import Codec, codec_of, decompress
+from ottla.records.control import read_end_marker
+from ottla.spark import decode_kernel as kernel
+
+ROWS_PER_BATCH = 20_000
+GROUP_BYTES = 16 * 1024 * 1024
+PLAIN_BYTES_MAX = 1 << 30
+"""Records that grow beyond this when decompressed are taken for corrupt."""
+
+_PAIR = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+_TYPES = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(pa.field("element", _PAIR)),
+}
+_NO_ENDS = np.zeros(1, dtype=np.int32)
+
+
+def arrow_schema(names: Sequence[str]) -> pa.Schema:
+    """The columns with exactly the types that Spark expects from a source of these columns."""
+    return pa.schema([pa.field(name, _TYPES[name]) for name in names])
+
+
+def wanted_batches(chunk: Chunk, until_offset: int, *, is_committed_only: bool) -> Iterator[BatchHeader]:
+    """The chunk's data batches that hold offsets of the range, without those of aborted transactions."""
+    pending = sorted(chunk.aborted, key=lambda aborted: aborted[1], reverse=True)
+    aborted: set[int] = set()
+    for header in batches(chunk.data):
+        while is_committed_only and pending and pending[-1][1] <= header.last_offset:
+            aborted.add(pending.pop()[0])
+        if header.base_offset >= until_offset:
+            return
+        if header.is_control:
+            if header.producer_id in aborted:
+                marker = read_end_marker(chunk.data, header)
+                if marker is not None and not marker.is_commit:
+                    aborted.discard(header.producer_id)
+            continue
+        if header.last_offset < chunk.fetch_offset or not header.record_count:
+            continue
+        if header.is_transactional and header.producer_id in aborted:
+            continue
+        yield header
+
+
+@dataclass(slots=True)
+class _Group:
+    """Batches that are decoded together: their bytes in one buffer, and the table that finds them there."""
+
+    source: Buffer
+    rows: list[tuple[int, ...]]
+    record_count: int
+
+
+class ColumnDecoder:
+    """Decodes the chunks of one partition into the columns of a schema."""
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        schema: pa.Schema,
+        *,
+        is_committed_only: bool = False,
+        checks_crcs: bool = True,
+    ) -> None:
+        self._partition = partition
+        self._schema = schema
+        self._is_committed_only = is_committed_only
+        self._checks_crcs = checks_crcs
+        self._wants = sum(
+            bit
+            for name, bit in (
+                ("key", kernel.WANTS_KEY),
+                ("value", kernel.WANTS_VALUE),
+                ("headers", kernel.WANTS_HEADERS),
+            )
+            if name in schema.names
+        )
+
+    def decode(self, chunk: Chunk, until_offset: int) -> Iterator[pa.RecordBatch]:
+        """The chunk's records from its fetch offset up to ``until_offset``."""
+        try:
+            wanted = wanted_batches(chunk, until_offset, is_committed_only=self._is_committed_only)
+            for group in self._groups(chunk, wanted):
+                decoded = self._decode_group(group, chunk.fetch_offset, until_offset)
+                for start in range(0, decoded.num_rows, ROWS_PER_BATCH):
+                    yield decoded.slice(start, ROWS_PER_BATCH)
+        except CorruptRecords as corrupt:
+            raise CorruptBatch(self._partition, str(corrupt)) from corrupt
+
+    def _groups(self, chunk: Chunk, headers: Iterator[BatchHeader]) -> Iterator[_Group]:
+        """Uncompressed batches stay where they are; compressed ones are laid out one behind the other."""
+        data = memoryview(chunk.data)
+        plain = _Group(chunk.data, [], 0)
+        inflated = _Group(bytearray(), [], 0)
+        for header in headers:
+            if self._checks_crcs and not crc_is_valid(data, header):
+                raise CorruptBatch(self._partition, f"the batch at {header.base_offset} has a wrong CRC")
+            codec = codec_of(header.attributes)
+            area = data[header.position + HEADER_SIZE : header.end_position]
+            if codec is Codec.NONE:
+                if inflated.rows:
+                    yield inflated
+                    inflated = _Group(bytearray(), [], 0)
+                _add(plain, header, header.position + HEADER_SIZE, len(area))
+            else:
+                if plain.rows:
+                    yield plain
+                    plain = _Group(chunk.data, [], 0)
+                records = decompress(codec, area, PLAIN_BYTES_MAX)
+                assert isinstance(inflated.source, bytearray), "inflated batches have a buffer of their own"
+                _add(inflated, header, len(inflated.source), len(records))
+                inflated.source += records
+                if len(inflated.source) >= GROUP_BYTES:
+                    yield inflated
+                    inflated = _Group(bytearray(), [], 0)
+        if plain.rows:
+            yield plain
+        if inflated.rows:
+            yield inflated
+
+    def _decode_group(self, group: _Group, from_offset: int, until_offset: int) -> pa.RecordBatch:
+        table = np.array(group.rows, dtype=np.int64)
+        count = group.record_count
+        room = int((table[:, kernel.END] - table[:, kernel.START]).sum())
+        if count > room:
+            raise CorruptRecords(f"{count} records do not fit into {room} bytes")
+        offsets, timestamps = np.empty(count, np.int64), np.empty(count, np.int64)
+        types = np.empty(count, np.int32)
+        keys, values = _Bytes(count, room), _Bytes(count, room)
+        headers = _Headers(count, room) if self._wants & kernel.WANTS_HEADERS else _Headers(0, 0)
+        counters = np.zeros(kernel.COUNTERS, np.int64)
+        is_sound = kernel.decode_batches(
+            np.frombuffer(group.source, dtype=np.uint8),
+            table,
+            from_offset,
+            until_offset,
+            self._wants,
+            offsets,
+            timestamps,
+            types,
+            keys.ends,
+            keys.valid,
+            keys.data,
+            values.ends,
+            values.valid,
+            values.data,
+            headers.ends,
+            headers.keys.ends,
+            headers.keys.data,
+            headers.values.ends,
+            headers.values.valid,
+            headers.values.data,
+            counters,
+        )
+        if not is_sound:
+            base_offset = table[counters[kernel.FAILED_AT], kernel.BASE_OFFSET]
+            raise CorruptRecords(f"the records of the batch at {base_offset} do not parse")
+        rows = int(counters[kernel.ROWS])
+        arrays = []
+        for field in self._schema:
+            match field.name:
+                case "key":
+                    arrays.append(keys.array(rows, field.type))
+                case "value":
+                    arrays.append(values.array(rows, field.type))
+                case "topic":
+                    arrays.append(_repeated(self._partition.topic, rows))
+                case "partition":
+                    arrays.append(pa.array(np.full(rows, self._partition.partition, dtype=np.int32)))
+                case "offset":
+                    arrays.append(pa.array(offsets[:rows]))
+                case "timestamp":
+                    arrays.append(pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(timestamps)]))
+                case "timestampType":
+                    arrays.append(pa.array(types[:rows]))
+                case "headers":
+                    arrays.append(headers.array(rows, int(counters[kernel.HEADERS]), field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _add(group: _Group, header: BatchHeader, start: int, size: int) -> None:
+    group.rows.append(
+        (
+            start,
+            start + size,
+            header.record_count,
+            header.base_offset,
+            header.base_timestamp,
+            header.max_timestamp,
+            int(header.is_log_append_time),
+        )
+    )
+    group.record_count += header.record_count
+
+
+class _Bytes:
+    """Room for a column of byte strings, as Arrow lays them out."""
+
+    def __init__(self, count: int, room: int) -> None:
+        self.ends = np.zeros(count + 1, np.int32) if count else _NO_ENDS
+        self.valid = np.empty(max(count, 1), np.uint8)
+        self.data = np.empty(max(room, 1), np.uint8)
+
+    def array(self, rows: int, kind: pa.DataType) -> pa.Array:
+        buffers = [_bitmap(self.valid[:rows]), pa.py_buffer(self.ends), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(kind, rows, buffers)
+
+
+class _Headers:
+    """Room for the headers column: a list of pairs."""
+
+    def __init__(self, count: int, room: int) -> None:
+        self.ends = np.zeros(count + 1, np.int32)
+        # A header takes two bytes at least: the lengths of its key and of its value.
+        self.keys, self.values = _Bytes(room // 2, room), _Bytes(room // 2, room)
+
+    def array(self, rows: int, header_count: int, kind: Any) -> pa.Array:
+        pair = kind.value_type
+        keys = pa.Array.from_buffers(
+            pair.field("key").type,
+            header_count,
+            [None, pa.py_buffer(self.keys.ends), pa.py_buffer(self.keys.data)],
+        )
+        values = self.values.array(header_count, pair.field("value").type)
+        pairs = pa.Array.from_buffers(pair, header_count, [None], children=[keys, values])
+        # Spark's own connector has null, not an empty array, for a record without headers.
+        is_there = (np.diff(self.ends[: rows + 1]) > 0).astype(np.uint8)
+        buffers = [_bitmap(is_there), pa.py_buffer(self.ends)]
+        return pa.Array.from_buffers(kind, rows, buffers, children=[pairs])
+
+
+def _bitmap(valid: Any) -> pa.Buffer | None:
+    """Arrow's validity bits; none where nothing is null."""
+    if valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _repeated(text: str, rows: int) -> pa.Array:
+    """The same string in every row."""
+    encoded = np.frombuffer(text.encode(), dtype=np.uint8)
+    ends = np.arange(rows + 1, dtype=np.int32) * np.int32(len(encoded))
+    return pa.Array.from_buffers(
+        pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(np.tile(encoded, max(rows, 1)))]
+    )

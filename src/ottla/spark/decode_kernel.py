@@ -1,0 +1,154 @@
+"""The kernel that turns the records of whole batches into columns, in one pass over their bytes."""
+
+from typing import Any
+
+import numpy as np
+
+from ottla.spark.compiled import compiled, copy_bytes
+
+# The columns of the table that describes batches to the kernel.
+START, END, COUNT, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIME, IS_APPEND_TIME, TABLE_WIDTH = range(8)
+
+# The counters that the kernel keeps between batches, and where it failed.
+ROWS, KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, FAILED_AT, COUNTERS = range(8)
+
+WANTS_KEY, WANTS_VALUE, WANTS_HEADERS = 1, 2, 4
+
+
+def _read_varint(source: Any, at: Any, end: Any) -> tuple[Any, Any]:
+    """A zigzag number and the position behind it; a position of -1 for what is none."""
+    raw = np.uint64(0)
+    shift = np.uint64(0)
+    while at < end and shift < np.uint64(64):
+        byte = np.uint64(source[at])
+        at += 1
+        raw |= (byte & np.uint64(0x7F)) << shift
+        if byte < np.uint64(0x80):
+            return np.int64(raw >> np.uint64(1)) ^ -np.int64(raw & np.uint64(1)), at
+        shift += np.uint64(7)
+    return 0, -1
+
+
+read_varint = compiled(_read_varint)
+
+
+def _take_bytes(
+    source: Any, at: int, end: int, wanted: bool, data: Any, data_at: int
+) -> tuple[int, int, bool]:
+    """Copy a length-prefixed field: the position behind it (-1: corrupt), the end in ``data``, is it null."""
+    length, at = read_varint(source, at, end)
+    if at < 0 or length > end - at:
+        return -1, data_at, False
+    if length < 0:
+        return at, data_at, True
+    if wanted:
+        copy_bytes(data, data_at, source, at, length)
+        data_at += length
+    return at + length, data_at, False
+
+
+take_bytes = compiled(_take_bytes)
+
+
+def _decode_batches(
+    source: Any,
+    table: Any,
+    from_offset: int,
+    until_offset: int,
+    wants: int,
+    offsets: Any,
+    timestamps: Any,
+    timestamp_types: Any,
+    key_ends: Any,
+    key_valid: Any,
+    key_data: Any,
+    value_ends: Any,
+    value_valid: Any,
+    value_data: Any,
+    header_ends: Any,
+    header_key_ends: Any,
+    header_key_data: Any,
+    header_value_ends: Any,
+    header_value_valid: Any,
+    header_value_data: Any,
+    counters: Any,
+) -> bool:
+    """Fill the columns with the records from ``from_offset`` up to ``until_offset``.
+
+    Whether all batches were sound; if not, ``counters[FAILED_AT]`` is the row of the table. The arrays of
+    ends have the start of the first field at 0. Header arrays are filled only if headers are wanted.
+    """
+    wants_key, wants_value = (wants & WANTS_KEY) != 0, (wants & WANTS_VALUE) != 0
+    wants_headers = (wants & WANTS_HEADERS) != 0
+    row, key_at, value_at = counters[ROWS], counters[KEY_BYTES], counters[VALUE_BYTES]
+    header, header_key_at, header_value_at = (
+        counters[HEADERS],
+        counters[HEADER_KEY_BYTES],
+        counters[HEADER_VALUE_BYTES],
+    )
+    for batch in range(table.shape[0]):
+        counters[FAILED_AT] = batch
+        at, batch_end = table[batch, START], table[batch, END]
+        for _ in range(table[batch, COUNT]):
+            length, at = read_varint(source, at, batch_end)
+            if at < 0 or length < 0 or length > batch_end - at:
+                return False
+            end = at + length
+            timestamp_delta, at = read_varint(source, at + 1, end)
+            if at < 0:
+                return False
+            offset_delta, at = read_varint(source, at, end)
+            if at < 0:
+                return False
+            offset = table[batch, BASE_OFFSET] + offset_delta
+            if offset < from_offset or offset >= until_offset:
+                at = end
+                continue
+            offsets[row] = offset
+            if table[batch, IS_APPEND_TIME]:
+                timestamps[row] = table[batch, APPEND_TIME] * 1000
+                timestamp_types[row] = 1
+            else:
+                timestamps[row] = (table[batch, BASE_TIMESTAMP] + timestamp_delta) * 1000
+                timestamp_types[row] = 0
+            at, key_at, is_null = take_bytes(source, at, end, wants_key, key_data, key_at)
+            if at < 0:
+                return False
+            key_ends[row + 1], key_valid[row] = key_at, not is_null
+            at, value_at, is_null = take_bytes(source, at, end, wants_value, value_data, value_at)
+            if at < 0:
+                return False
+            value_ends[row + 1], value_valid[row] = value_at, not is_null
+            if wants_headers:
+                header_count, at = read_varint(source, at, end)
+                if at < 0 or header_count < 0 or header_count > end - at:
+                    return False
+                for _ in range(header_count):
+                    at, header_key_at, is_null = take_bytes(
+                        source, at, end, True, header_key_data, header_key_at
+                    )
+                    if at < 0 or is_null:
+                        return False
+                    at, header_value_at, is_null = take_bytes(
+                        source, at, end, True, header_value_data, header_value_at
+                    )
+                    if at < 0:
+                        return False
+                    header_key_ends[header + 1] = header_key_at
+                    header_value_ends[header + 1], header_value_valid[header] = header_value_at, not is_null
+                    header += 1
+                header_ends[row + 1] = header
+            at = end
+            row += 1
+        if at != batch_end:
+            return False
+    counters[ROWS], counters[KEY_BYTES], counters[VALUE_BYTES] = row, key_at, value_at
+    counters[HEADERS], counters[HEADER_KEY_BYTES], counters[HEADER_VALUE_BYTES] = (
+        header,
+        header_key_at,
+        header_value_at,
+    )
+    return True
+
+
+decode_batches = compiled(_decode_batches)

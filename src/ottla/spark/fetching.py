@@ -1,0 +1,186 @@
+"""One task's fetches: from the partition's leader, whoever that is by then; the next is always on its way."""
+
+import logging
+from collections.abc import Iterator
+
+from ottla.client.blocking import Client
+from ottla.client.config import ConsumerConfig
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.metadata import Broker
+from ottla.client.engine.tasks import Operation, Task, ask, sleep
+from ottla.client.errors import BrokerError, ClientError, ConnectionLost, CorruptBatch
+from ottla.client.fetching.decoding import Chunk
+from ottla.client.fetching.fetcher import LAST_VERSION_WITH_NAMES
+from ottla.client.fetching.offsets import EARLIEST, list_offsets
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.spark.errors import DataLoss, SparkRefused
+from ottla.spark.ranges import OffsetRange
+from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from ottla.wire.primitives import ZERO_UUID
+
+log = logging.getLogger(__name__)
+
+CORRUPT_ATTEMPTS = 3
+"""A batch that is corrupt on the wire is fetched again; one that is corrupt on the disk stays so."""
+
+
+class RangeFetcher:
+    """Fetches the batches of one range."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: ConsumerConfig,
+        wanted: OffsetRange,
+        *,
+        poll_timeout_ms: int,
+        fail_on_data_loss: bool,
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._range = wanted
+        self._poll_timeout_ms = poll_timeout_ms
+        self._fails = fail_on_data_loss
+
+    def chunks(self) -> Iterator[Chunk]:
+        """What the leader sends, until the range is covered; the next request goes out before each yield."""
+        position = self._range.start
+        task = self._ask_for(position)
+        while position < self._range.end:
+            chunk = self._result(task)
+            if chunk is None:
+                position = self._skip_lost(position)
+                task = self._ask_for(position)
+                continue
+            end_offset = chunk.end_offset()
+            assert end_offset is not None, "an empty chunk is asked for again"
+            position = max(position, end_offset)
+            if position < self._range.end:
+                task = self._ask_for(position)
+            yield chunk
+
+    def _ask_for(self, position: int) -> Task[Chunk | None]:
+        task = self._client.engine.spawn(
+            fetch_once(self._client.engine, self._config, self._range.partition, position)
+        )
+        self._client.turn(0)
+        return task
+
+    def _result(self, task: Task[Chunk | None]) -> Chunk | None:
+        if not self._client.run_until(lambda: task.is_done, self._poll_timeout_ms):
+            cause = self._client.engine.metadata_error
+            self._client.engine.cancel(task)
+            raise SparkRefused(
+                f"{self._range}: nothing could be fetched within kafkaConsumer.pollTimeoutMs="
+                f"{self._poll_timeout_ms}{f' (last cause: {cause})' if cause else ''}",
+                "see that the partition has a leader and its topic still exists",
+            )
+        return task.result()
+
+    def _skip_lost(self, position: int) -> int:
+        """Offsets are gone: fail with exactly which, or go on behind them."""
+        partition = self._range.partition
+        earliest = self._client.run(list_offsets, {partition: EARLIEST})[partition].offset
+        behind = min(earliest, self._range.end)
+        if behind <= position:
+            lost = f"[{position}, {self._range.end}) are beyond the end of the log"
+            behind = self._range.end
+        else:
+            lost = f"[{position}, {behind}) are no longer in the log, which begins at {earliest}"
+        if self._fails:
+            raise DataLoss(
+                f"data loss: offsets {lost} of {partition}",
+                "with failOnDataLoss=false the query goes on without them; "
+                "raise the topic's retention, or read sooner",
+            )
+        log.warning("data loss partition=%s lost=%s", partition, lost)
+        return behind
+
+
+def fetch_once(
+    engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int
+) -> Operation[Chunk | None]:
+    """The batches from a position on; ``None`` if the log does not hold it. Tries until it is cancelled."""
+    engine.want_topics(partition.topic)
+    attempts = corrupt = 0
+    while True:
+        leader = engine.metadata.leader_of(partition)
+        try:
+            if leader is None:
+                raise ConnectionLost(f"{partition} has no leader that is known")
+            row = yield from _ask_leader(engine, config, partition, position, leader)
+            chunk = _chunk(partition, position, row)
+            if chunk is not None:
+                return chunk
+        except CorruptBatch:
+            corrupt += 1
+            if corrupt >= CORRUPT_ATTEMPTS:
+                raise
+        except BrokerError as error:
+            if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                return None
+            if not error.is_retriable:
+                raise
+            engine.refresh_soon()
+        except ClientError as error:
+            if not error.is_retriable:
+                raise
+            engine.refresh_soon()
+        else:
+            continue  # No data yet: the broker has waited for it, so we need not.
+        attempts += 1
+        yield from sleep(engine.backoff_ms(attempts))
+
+
+def _ask_leader(
+    engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int, leader: int
+) -> Operation[PartitionData]:
+    topic = engine.metadata.topics[partition.topic]
+    info = topic.partitions[partition.partition]
+    asked = FetchPartition(
+        partition=partition.partition,
+        current_leader_epoch=info.leader_epoch,
+        fetch_offset=position,
+        partition_max_bytes=config.max_partition_fetch_bytes,
+    )
+    request = FetchRequest(
+        max_wait_ms=config.fetch_max_wait_ms,
+        min_bytes=config.fetch_min_bytes,
+        max_bytes=config.fetch_max_bytes,
+        isolation_level=config.isolation_number,
+        topics=[FetchTopic(topic=partition.topic, topic_id=topic.topic_id, partitions=[asked])],
+        rack_id=config.client_rack,
+    )
+    version_max = None if topic.topic_id != ZERO_UUID else LAST_VERSION_WITH_NAMES
+    timeout_ms = engine.config.request_timeout_ms + config.fetch_max_wait_ms
+    response = yield from ask(leader, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms)
+    if response.error_code:
+        raise BrokerError(response.error_code)
+    rows = [row for entry in response.responses for row in entry.partitions]
+    if not rows:
+        raise ConnectionLost(f"broker {leader} answered without {partition}")
+    row = rows[0]
+    if row.error_code:
+        endpoints = [Broker(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
+        hint = row.current_leader
+        engine.metadata.learn_leader(partition, hint.leader_id, hint.leader_epoch, endpoints)
+        raise BrokerError(row.error_code, str(partition))
+    if response.throttle_time_ms:
+        # The broker will not read from this connection before that; the frame is lent until we wait.
+        row.records = bytes(row.records) if row.records is not None else None
+        yield from sleep(response.throttle_time_ms)
+    return row
+
+
+def _chunk(partition: TopicPartition, position: int, row: PartitionData) -> Chunk | None:
+    data = bytes(row.records) if row.records is not None else b""
+    if not data:
+        return None
+    aborted = tuple((one.producer_id, one.first_offset) for one in row.aborted_transactions or ())
+    chunk = Chunk(
+        partition, position, data, row.high_watermark, row.last_stable_offset, row.log_start_offset, aborted
+    )
+    if chunk.end_offset() is None:
+        raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{partition}: no whole batch was sent")
+    return chunk

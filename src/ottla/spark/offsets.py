@@ -1,0 +1,188 @@
+"""Which partitions and which offsets a query means, asked of the cluster by the driver."""
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+
+from ottla.client.admin.topics import describe_topics
+from ottla.client.blocking import Client
+from ottla.client.errors import ClientError
+from ottla.client.fetching import offsets as asked
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.spark.errors import SparkRefused, refuse
+from ottla.spark.kafka_settings import BOOTSTRAP, KafkaSettings
+from ottla.spark.options import Ago, Bound, ByOffset, ByTime, End, ReadOptions, Subscription
+
+Offsets = dict[TopicPartition, int]
+
+
+class ClusterView:
+    """The cluster as a query's driver sees it."""
+
+    def __init__(self, client: Client, options: ReadOptions) -> None:
+        self._client = client
+        self._options = options
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that the subscription means now, in order. A topic that is missing is refused."""
+        subscription = self._options.subscription
+        if subscription.pattern is not None:
+            return self._matching(subscription.pattern)
+        names = subscription.topics or tuple(dict.fromkeys(p.topic for p in subscription.partitions))
+        counts = self._counts(names)
+        option = "subscribe" if subscription.topics else "assign"
+        for name in names:
+            if name not in counts:
+                raise refuse(option, name, "the cluster has no such topic", "create it, or correct the name")
+        if subscription.partitions:
+            _check_assigned(subscription, counts)
+            return sorted(subscription.partitions)
+        return sorted(TopicPartition(name, n) for name, numbers in counts.items() for n in numbers)
+
+    def resolve(self, bound: Bound, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The offsets that a bound stands for."""
+        wanted = list(partitions)
+        match bound:
+            case End():
+                return self.ends(wanted, bound.offset)
+            case ByOffset():
+                _check_all_named(bound.option, bound.offsets, wanted)
+                return self._explicit(bound.offsets)
+            case ByTime():
+                times = bound.times_ms
+                if times is None:
+                    assert bound.everywhere_ms is not None, "a bound by time has a time"
+                    times = dict.fromkeys(wanted, bound.everywhere_ms)
+                else:
+                    _check_all_named(bound.option, times, wanted)
+                return self._by_time(bound.option, times, bound.falls_back_to_latest)
+            case Ago():
+                now_ms = time.time_ns() // 1_000_000
+                return self._by_time(bound.option, dict.fromkeys(wanted, now_ms - bound.span_ms), True)
+
+    def ends(self, partitions: Iterable[TopicPartition], which: int) -> Offsets:
+        """The earliest or the latest offset of each partition."""
+        return self._ask(dict.fromkeys(partitions, which))
+
+    def _explicit(self, named: Mapping[TopicPartition, int]) -> Offsets:
+        symbols = {partition: offset for partition, offset in named.items() if offset < 0}
+        found = self._ask(symbols)
+        return {partition: found.get(partition, offset) for partition, offset in named.items()}
+
+    def _by_time(self, option: str, times: Mapping[TopicPartition, int], falls_back: bool) -> Offsets:
+        found = self._ask(times)
+        missing = [partition for partition, offset in found.items() if offset < 0]
+        if missing and not falls_back:
+            first = missing[0]
+            raise refuse(
+                option,
+                str(times[first]),
+                f"{first} has no record at or after that time",
+                "take an earlier time, or startingOffsetsByTimestampStrategy=latest",
+            )
+        return found | self._ask(dict.fromkeys(missing, asked.LATEST))
+
+    def _ask(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        if not times:
+            return {}
+        isolation = self._options.kafka.consumer.isolation_number
+        retries = self._options.fetch_offset_retries
+        while True:
+            try:
+                found = self._client.run(asked.list_offsets, times, isolation_level=isolation)
+            except ClientError as error:
+                if retries <= 0 or not error.is_retriable:
+                    raise _unreachable(self._options.kafka, error) from error
+                retries -= 1
+                time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+            else:
+                return {partition: row.offset for partition, row in found.items()}
+
+    def _matching(self, pattern: str) -> list[TopicPartition]:
+        matches = re.compile(pattern).fullmatch
+        counts = {name: numbers for name, numbers in self._counts(None).items() if matches(name)}
+        return sorted(TopicPartition(name, n) for name, numbers in counts.items() for n in numbers)
+
+    def _counts(self, names: Iterable[str] | None) -> dict[str, list[int]]:
+        return partition_numbers(self._client, self._options.kafka, names)
+
+
+def partition_numbers(
+    client: Client, kafka: KafkaSettings, names: Iterable[str] | None
+) -> dict[str, list[int]]:
+    """The partitions of these topics, or of all; topics that do not exist are left out."""
+    try:
+        response = client.run(describe_topics, None if names is None else list(names))
+    except ClientError as error:
+        raise _unreachable(kafka, error) from error
+    found: dict[str, list[int]] = {}
+    for topic in response.topics:
+        if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+            continue
+        if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise SparkRefused(f"topic {topic.name} may not be read", "ask for the right DESCRIBE on it")
+        found[topic.name or ""] = sorted(row.partition_index for row in topic.partitions)
+    return found
+
+
+def _unreachable(kafka: KafkaSettings, error: ClientError) -> SparkRefused:
+    servers = ",".join(f"{host}:{port}" for host, port in kafka.client.bootstrap_servers)
+    return refuse(
+        BOOTSTRAP, servers, str(error), "see that the brokers run and are reachable from the driver"
+    )
+
+
+def _check_assigned(subscription: Subscription, counts: Mapping[str, list[int]]) -> None:
+    for partition in subscription.partitions:
+        if partition.partition not in counts[partition.topic]:
+            raise refuse(
+                "assign",
+                str(partition),
+                f"the topic has partitions {counts[partition.topic]}",
+                "choose from these",
+            )
+
+
+def _check_all_named(
+    option: str, named: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition]
+) -> None:
+    missing = sorted(set(wanted) - set(named))
+    unknown = sorted(set(named) - set(wanted))
+    if missing:
+        listed = ", ".join(map(str, missing))
+        raise refuse(
+            option,
+            to_json(named),
+            f"it leaves out {listed}",
+            "name every partition; -2 is earliest, -1 latest",
+        )
+    if unknown:
+        listed = ", ".join(map(str, unknown))
+        raise refuse(
+            option, to_json(named), f"it names {listed}, which the query does not read", "remove them"
+        )
+
+
+def to_json(offsets: Mapping[TopicPartition, int]) -> str:
+    """Offsets as people write them in options."""
+    import json
+
+    return json.dumps(as_dict(offsets))
+
+
+def as_dict(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Offsets as a checkpoint keeps them: Spark's own form, always in the same order."""
+    nested: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        nested.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return nested
+
+
+def from_dict(nested: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """The reverse of ``as_dict``."""
+    return {
+        TopicPartition(topic, int(number)): offset
+        for topic, partitions in nested.items()
+        for number, offset in partitions.items()
+    }

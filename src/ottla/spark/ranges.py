@@ -1,0 +1,74 @@
+"""Offset ranges: what one task reads, and how ranges are split and limited. Pure arithmetic."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil, floor
+
+from pyspark.sql.datasource import InputPartition
+
+from ottla.model.ids import TopicPartition
+
+
+@dataclass(frozen=True)
+class OffsetRange(InputPartition):
+    """The records of a partition from ``start`` up to ``end``."""
+
+    partition: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"{self.partition} [{self.start}, {self.end})"
+
+
+def split_ranges(
+    ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> list[OffsetRange]:
+    """As Spark's connector splits: first by ``maxRecordsPerPartition``, then up to ``minPartitions``."""
+    parts = [one for one in ranges if one.size > 0]
+    if max_records is not None:
+        parts = [piece for one in parts for piece in _divided(one, ceil(one.size / max_records))]
+    if min_partitions is None or len(parts) >= min_partitions:
+        return parts
+    ideal_size = sum(one.size for one in parts) / min_partitions
+    large = [one for one in parts if round(one.size / ideal_size) > 1] if ideal_size else []
+    small_count = len(parts) - len(large)
+    large_size = sum(one.size for one in large)
+    wanted = max(min_partitions - small_count, 1)
+    pieces: list[OffsetRange] = []
+    for one in parts:
+        if one in large:
+            pieces += _divided(one, max(1, round(one.size / large_size * wanted)))
+        else:
+            pieces.append(one)
+    return pieces
+
+
+def _divided(whole: OffsetRange, count: int) -> list[OffsetRange]:
+    pieces = []
+    start = whole.start
+    for left in range(min(count, whole.size), 0, -1):
+        end = start + (whole.end - start) // left
+        pieces.append(OffsetRange(whole.partition, start, end))
+        start = end
+    return pieces
+
+
+def limited(
+    limit: int, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """``end``, cut so that about ``limit`` offsets lie before it: each partition gets its share."""
+    sizes = {p: end[p] - start[p] for p in end if p in start and end[p] > start[p]}
+    total = sum(sizes.values())
+    if total <= limit:
+        return dict(end)
+    cut = dict(end)
+    for partition, size in sizes.items():
+        share = limit * size / total
+        # A share below one is rounded up: no partition may starve.
+        cut[partition] = min(end[partition], start[partition] + (ceil(share) if share < 1 else floor(share)))
+    return cut

@@ -1,0 +1,85 @@
+"""Reading: the batch reader, and what it shares with the stream reader."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ottla.model.ids import TopicPartition
+from ottla.spark.connections import client_for
+from ottla.spark.errors import DataLoss
+from ottla.spark.offsets import ClusterView, Offsets
+from ottla.spark.options import LATEST, End, ReadOptions
+from ottla.spark.ranges import OffsetRange, split_ranges
+
+
+def read_range(options: ReadOptions, schema: StructType, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
+    """The rows of a range, in order, as Arrow batches of the schema's columns. Runs in a task."""
+    from ottla.spark.columns import ColumnDecoder, arrow_schema
+    from ottla.spark.fetching import RangeFetcher
+
+    consumer = options.kafka.consumer
+    fetcher = RangeFetcher(
+        client_for(options.kafka.client),
+        consumer,
+        wanted,
+        poll_timeout_ms=options.poll_timeout_ms,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+    decoder = ColumnDecoder(
+        wanted.partition,
+        arrow_schema(schema.names),
+        is_committed_only=consumer.isolation_level == "read_committed",
+        checks_crcs=consumer.check_crcs,
+    )
+    for chunk in fetcher.chunks():
+        yield from decoder.decode(chunk, wanted.end)
+
+
+def plan_ranges(
+    options: ReadOptions, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+) -> list[OffsetRange]:
+    """The ranges between two sets of offsets, split as the options say."""
+    ranges = [OffsetRange(p, start[p], end[p]) for p in sorted(end) if p in start]
+    return split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
+
+
+class BatchReader(DataSourceReader):
+    """Reads what lies between the starting and the ending offsets, as they are when the query is planned."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One range for each partition, or more if the options ask for it."""
+        options = self._options
+        view = ClusterView(client_for(options.kafka.client), options)
+        partitions = view.partitions()
+        start = view.resolve(options.starting, partitions)
+        end = view.resolve(options.ending, partitions)
+        if options.ending != End(LATEST):
+            end = self._within_log(view, end)
+        ranges: Sequence[InputPartition] = plan_ranges(options, start, end)
+        # Spark calls read() with None when there is no partition; an empty range reads nothing.
+        return ranges or [OffsetRange(TopicPartition("", 0), 0, 0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Runs in a task."""
+        assert isinstance(partition, OffsetRange), "Spark hands back our own partitions"
+        if partition.size <= 0:
+            return iter(())
+        return read_range(self._options, self._schema, partition)
+
+    def _within_log(self, view: ClusterView, end: Offsets) -> Offsets:
+        """Offsets that do not exist yet cannot be waited for in a batch."""
+        latest = view.ends(end, LATEST)
+        beyond = {p: (latest[p], offset) for p, offset in end.items() if offset > latest[p]}
+        if beyond and self._options.fail_on_data_loss:
+            partition, (last, offset) = next(iter(beyond.items()))
+            raise DataLoss(
+                f"option endingOffsets: {partition} ends at {last}, before {offset}",
+                "take an offset that exists, latest, or failOnDataLoss=false",
+            )
+        return {p: min(offset, latest[p]) for p, offset in end.items()}

@@ -1,0 +1,54 @@
+"""``format("ottla")``: Spark's door to any Kafka cluster, in Python and Arrow from end to end."""
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from ottla.spark.options import a_flag, read_options
+from ottla.spark.schema import check_projection, check_written, read_schema
+
+
+class OttlaDataSource(DataSource):
+    """Reads topics as Spark's Kafka columns, and writes rows to topics; batch and streaming."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ottla"
+
+    def schema(self) -> StructType:
+        """All columns; ``headers`` on request."""
+        wanted = self.options.get("includeHeaders", "false")
+        return read_schema(a_flag("includeHeaders", wanted))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from ottla.spark.reading import BatchReader
+
+        check_projection(schema)
+        return BatchReader(read_options(self.options, is_stream=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from ottla.spark.streaming import StreamReader
+
+        check_projection(schema)
+        return StreamReader(read_options(self.options, is_stream=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from ottla.spark.write_options import write_options
+        from ottla.spark.writing import BatchWriter
+
+        options = write_options(self.options)
+        check_written(schema, options.topic)
+        return BatchWriter(options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from ottla.spark.write_options import write_options
+        from ottla.spark.writing import StreamWriter
+
+        options = write_options(self.options)
+        check_written(schema, options.topic)
+        return StreamWriter(options, schema)

@@ -1,0 +1,171 @@
+"""Streaming reads: offsets from trigger to trigger. Spark's checkpoint is the only memory that counts."""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ottla.client.admin.groups import alter_group_offsets
+from ottla.client.errors import ClientError
+from ottla.model.ids import TopicPartition
+from ottla.spark.connections import client_for
+from ottla.spark.errors import DataLoss
+from ottla.spark.offsets import ClusterView, Offsets, as_dict, from_dict
+from ottla.spark.options import EARLIEST, LATEST, ReadOptions
+from ottla.spark.ranges import OffsetRange, limited
+from ottla.spark.reading import plan_ranges, read_range
+
+log = logging.getLogger(__name__)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver and reads their ranges in tasks."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._initial: Offsets | None = None
+        self._available_now: Offsets | None = None
+        self._latest: Offsets = {}
+        self._last_batch_s: float | None = None
+        self._committed: Offsets = {}
+        self._earliest: Offsets = {}
+        """Where partitions begin that appeared while the query ran."""
+
+    # On the driver
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a query without a checkpoint begins; the same however often Spark asks."""
+        if self._initial is None:
+            view = self._view()
+            self._initial = view.resolve(self._options.starting, view.partitions())
+        return as_dict(self._initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
+        """Where the next micro-batch ends; ``start`` itself if it shall not begin yet."""
+        begin = from_dict(start or self.initialOffset())
+        self._commit_to_group(begin)
+        view = self._view()
+        if self._available_now is not None:
+            end = dict(self._available_now)
+        else:
+            end = view.ends(view.partitions(), LATEST)
+        self._latest = end
+        end = self._without_lost(begin, end)
+        begin |= self._begin_of_new(view, begin, end)
+        if self._available_now is None and self._waits_for_more(begin, end):
+            return as_dict(from_dict(start or self.initialOffset()))
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_offsets_per_trigger
+        if max_rows is not None and not isinstance(limit, ReadAllAvailable):
+            end = limited(max_rows, begin, end)
+        if any(end[p] > begin[p] for p in end):
+            self._last_batch_s = time.monotonic()
+        return as_dict(end)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For the query's progress."""
+        return as_dict(self._latest) if self._latest else None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The query will read up to what there is now, then end."""
+        view = self._view()
+        self._available_now = view.ends(view.partitions(), LATEST)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The ranges of a micro-batch; the same ones when it is planned again after a crash."""
+        begin, until = from_dict(start), from_dict(end)
+        begin |= self._begin_of_new(self._view(), begin, until)
+        ranges: Sequence[InputPartition] = plan_ranges(self._options, begin, until)
+        return ranges
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark says that all before is done; ``latestOffset`` hears it sooner."""
+
+    def stop(self) -> None:
+        """Nothing is held that the process's end does not free."""
+
+    # In a task
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range."""
+        assert isinstance(partition, OffsetRange), "Spark hands back our own partitions"
+        return read_range(self._options, self._schema, partition)
+
+    # Decisions
+
+    def _view(self) -> ClusterView:
+        return ClusterView(client_for(self._options.kafka.client), self._options)
+
+    def _begin_of_new(self, view: ClusterView, begin: Offsets, end: Offsets) -> Offsets:
+        """Partitions that the last batch did not know are read from their very first record."""
+        new = [partition for partition in end if partition not in begin]
+        unknown = [partition for partition in new if partition not in self._earliest]
+        if unknown:
+            self._earliest |= view.ends(unknown, EARLIEST)
+        for partition in unknown:
+            if (first := self._earliest[partition]) > 0:
+                self._lost(f"offsets [0, {first}) of the new partition {partition}")
+        return {partition: self._earliest[partition] for partition in new}
+
+    def _without_lost(self, begin: Offsets, end: Offsets) -> Offsets:
+        """Topics that were deleted, or deleted and made again, have lost what was not read."""
+        kept = dict(end)
+        for partition, offset in begin.items():
+            if partition not in end:
+                self._lost(f"{partition} is gone; it was read up to offset {offset}")
+            elif end[partition] < offset:
+                self._lost(f"{partition} ends at {end[partition]}, and was read up to {offset}")
+                kept[partition] = offset
+        return kept
+
+    def _lost(self, what: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"data loss: {what}",
+                "with failOnDataLoss=false the query goes on; after a topic was made again, start with a new "
+                "checkpoint",
+            )
+        log.warning("data loss what=%s", what)
+
+    def _waits_for_more(self, begin: Offsets, end: Offsets) -> bool:
+        """``minOffsetsPerTrigger``: too little has come, and ``maxTriggerDelay`` is not over."""
+        least = self._options.min_offsets_per_trigger
+        if least is None:
+            return False
+        if self._last_batch_s is None:
+            self._last_batch_s = time.monotonic()
+        waited_ms = (time.monotonic() - self._last_batch_s) * 1000
+        available = sum(max(0, end[p] - begin[p]) for p in end)
+        return available < least and waited_ms < self._options.max_trigger_delay_ms
+
+    def _commit_to_group(self, done: dict[TopicPartition, int]) -> None:
+        """Show the query's progress to every tool that reads group offsets. Never in the query's way."""
+        group = self._options.offset_commit_group
+        if group is None or done == self._committed:
+            return
+        try:
+            codes = client_for(self._options.kafka.client).run(
+                alter_group_offsets, group, done, timeout_ms=5_000
+            )
+        except ClientError as error:
+            log.warning("offsets not committed group=%s reason=%s", group, error)
+            return
+        refused = {str(partition): code for partition, code in codes.items() if code}
+        if refused:
+            log.warning("offsets not committed group=%s refused=%s", group, refused)
+        else:
+            self._committed = done

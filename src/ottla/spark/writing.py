@@ -1,0 +1,126 @@
+"""The sinks: Arrow batches in, idempotent produce out. At least once: a repeated task writes again."""
+
+import random
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from ottla.client.blocking import Client
+from ottla.spark.connections import client_for
+from ottla.spark.errors import refuse
+from ottla.spark.offsets import partition_numbers
+from ottla.spark.write_options import WriteOptions
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """How many records a task has seen acknowledged."""
+
+    record_count: int
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """``df.write.format("ottla").mode("append").save()``."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        self._options = options
+        check_topic(options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Runs in a task."""
+        return write_rows(self._options, iterator)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """``df.writeStream.format("ottla").option("checkpointLocation", ...).start()``."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        self._options = options
+        check_topic(options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Runs in a task."""
+        return write_rows(self._options, iterator)
+
+
+def check_topic(options: WriteOptions) -> None:
+    """On the driver: the topic of the option exists, or the cluster makes it when asked."""
+    if options.topic is not None:
+        _Topics(client_for(options.kafka.client), options).count_of(options.topic)
+
+
+def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> Written:
+    """Write all rows of a task and wait until the cluster has them."""
+    from ottla.spark.delivery import BatchSender
+    from ottla.spark.encoding import ArrowEncoder
+
+    client = client_for(options.kafka.client)
+    config = options.kafka.producer
+    topics = _Topics(client, options)
+    encoder = ArrowEncoder(
+        topic=options.topic,
+        codec=config.codec,
+        batch_bytes=config.batch_size,
+        record_bytes_max=config.max_request_size,
+        preserve_timestamp=options.preserve_timestamp,
+        sticky=topics.any_partition,
+    )
+    sender = BatchSender(client, config)
+    for rows in batches:
+        counts = {name: topics.count_of(name) for name in encoder.topics(rows)} if rows.num_rows else {}
+        for batch in encoder.encode(rows, counts, time.time_ns() // 1_000_000):
+            sender.send(batch)
+    return Written(sender.flush())
+
+
+class _Topics:
+    """How many partitions topics have. A topic that does not exist is made, if the cluster does that."""
+
+    def __init__(self, client: Client, options: WriteOptions) -> None:
+        self._client = client
+        self._options = options
+        self._counts: dict[str, int] = {}
+
+    def count_of(self, name: str) -> int:
+        """The topic's partitions; refused by name if it does not come to be."""
+        if name not in self._counts:
+            self._counts[name] = self._ask(name)
+        return self._counts[name]
+
+    def any_partition(self, name: str) -> int:
+        """One that has a leader, if any has; the next batch of rows may get another."""
+        topic = self._client.engine.metadata.topic(name)
+        with_leader = topic.partitions_with_leader() if topic is not None else []
+        return random.choice(with_leader) if with_leader else random.randrange(self.count_of(name))
+
+    def _ask(self, name: str) -> int:
+        found = partition_numbers(self._client, self._options.kafka, [name])
+        if name in found:
+            self._client.engine.want_topics(name)
+            return len(found[name])
+        engine = self._client.engine
+        engine.want_topics(name)  # Asking so makes the topic where auto.create.topics.enable says so.
+        timeout_ms = min(self._options.kafka.producer.max_block_ms, 10_000)
+        engine.refresh_soon()
+        if not self._client.run_until(lambda: self._has_come(name), timeout_ms):
+            raise refuse(
+                "topic",
+                name,
+                f"the cluster has no such topic, and did not make it within {timeout_ms} ms",
+                "create it, or correct the name",
+            )
+        topic = engine.metadata.topic(name)
+        assert topic is not None, "it has just come"
+        return len(topic.partitions)
+
+    def _has_come(self, name: str) -> bool:
+        engine = self._client.engine
+        topic = engine.metadata.topic(name)
+        if topic is not None and topic.partitions:
+            return True
+        engine.refresh_soon()
+        return False
