@@ -426,8 +426,12 @@ class TestElectLeaders:
 
         assert answer.error_code == E.INVALID_REQUEST
 
-    def test_another_broker_refuses_each_partition(self):
-        assert self.elect(out_of_office(), 0, (0, 1)) == {0: E.NOT_CONTROLLER, 1: E.NOT_CONTROLLER}
+    @pytest.mark.parametrize("asked", [(0, 1), None])
+    def test_another_broker_refuses_each_partition(self, asked: tuple[int, ...] | None):
+        bench = in_office(2, topics={"orders": ((1, 2), (2, 1))})
+        bench.depose(by=2)
+
+        assert self.elect(bench, 0, asked) == {0: E.NOT_CONTROLLER, 1: E.NOT_CONTROLLER}
 
 
 class TestProducerIds:

@@ -39,12 +39,19 @@ def handle(node: "Node", request: Request, body: ElectLeadersRequest) -> ElectLe
 
     def then(result: Result | None) -> None:
         if not isinstance(result, LeadersElected):
-            request.reply(_response(dict.fromkeys(partitions or (), _NOT_CONTROLLER)))
+            asked = _all_known(node) if partitions is None else partitions
+            request.reply(_response(dict.fromkeys(asked, _NOT_CONTROLLER)))
         else:
             _wait(node, request, result.results, body.timeout_ms)
 
     node.controller.ask(make_event, then)
     return None
+
+
+def _all_known(node: "Node") -> list[TopicPartition]:
+    """Clients find out by the rows that they asked the wrong broker, so that there must be some."""
+    topics = node.metadata.topics.items()
+    return [TopicPartition(name, index) for name, topic in topics for index in topic.partitions]
 
 
 def _wait(node: "Node", request: Request, results: Mapping[TopicPartition, Refusal], timeout_ms: int) -> None:

@@ -1,0 +1,173 @@
+"""A cluster in one command, and the drill: the controller dies, leaders move, it returns, balance is back."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from kazoo.client import KazooClient
+
+from ottla.launch.cluster import Cluster
+from support.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+QUIET = {"log_level": 0}
+
+
+class Drill:
+    """A cluster of three, its admin client and its znodes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **QUIET})
+        self.zk = KazooClient(hosts=cluster.zookeeper.connect)
+        self.zk.start(timeout=20)
+
+    def close(self) -> None:
+        self.zk.stop()
+        self.zk.close()
+
+    def create(self, topic: str, *replicas: list[int]) -> None:
+        new = NewTopic(topic, num_partitions=len(replicas), replica_assignment=list(replicas))
+        self.admin.create_topics([new])[topic].result(30)
+
+    def read(self, path: str) -> Any:
+        return json.loads(self.zk.get(path)[0])
+
+    def controller(self) -> tuple[int, int]:
+        """Who, and the epoch."""
+        wait_until(lambda: self.zk.exists("/controller"), "somebody is controller")
+        return self.read("/controller")["brokerid"], int(self.zk.get("/controller_epoch")[0])
+
+    def states(self, topic: str) -> list[dict[str, Any]]:
+        count = len(self.read(f"/brokers/topics/{topic}")["partitions"])
+        return [self.read(f"/brokers/topics/{topic}/partitions/{i}/state") for i in range(count)]
+
+    def leaders(self, topic: str) -> list[int]:
+        return [state["leader"] for state in self.states(topic)]
+
+    def elect_preferred(self) -> bool:
+        """False when the client asked yesterday's controller."""
+        elected = self.admin.elect_leaders(ElectionType.PREFERRED, None).result(30)
+        return bool(elected) and all(error is None for error in elected.values())
+
+    def wait_for_full_isr(self, topic: str) -> None:
+        wait_until(lambda: all(len(s["isr"]) == 3 for s in self.states(topic)), "every ISR is full", 60)
+
+    def kill_controller(self) -> int:
+        dead, epoch = self.controller()
+        self.cluster.brokers[dead].kill()
+        wait_until(lambda: not self.zk.exists(f"/brokers/ids/{dead}"), "ZooKeeper noticed", 30)
+        wait_until(lambda: self.controller() == (self.controller()[0], epoch + 1), "the office moved", 30)
+        assert self.controller()[0] != dead
+        return dead
+
+
+@pytest.fixture
+def drill(request: pytest.FixtureRequest) -> Iterator[Drill]:
+    settings = {"zookeeper.session.timeout.ms": "2000", **getattr(request, "param", {})}
+    with Cluster(brokers=3, settings=settings, sync=False) as cluster:
+        drill = Drill(cluster)
+        try:
+            yield drill
+        finally:
+            drill.close()
+
+
+def produce(cluster: Cluster, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", **QUIET})
+    errors: list[Any] = []
+    for number in range(count):
+        producer.produce(topic, str(number), key=str(number), on_delivery=lambda e, _: e and errors.append(e))
+    assert producer.flush(60) == 0
+    assert errors == []
+
+
+def consume(cluster: Cluster, topic: str, partitions: int) -> list[str]:
+    """Everything that is committed now."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "drill", **QUIET})
+    try:
+        keys = [TopicPartition(topic, index, 0) for index in range(partitions)]
+        ends = [consumer.get_watermark_offsets(key, timeout=30)[1] for key in keys]
+        consumer.assign(keys)
+        values: list[str] = []
+        while len(values) < sum(ends):
+            message = consumer.poll(30)
+            assert message is not None, f"read {len(values)} of {sum(ends)}"
+            assert message.error() is None, message.error()
+            values.append(message.value().decode())
+        return values
+    finally:
+        consumer.close()
+
+
+def test_the_drill(drill: Drill):
+    drill.create("orders", [0, 1, 2], [1, 2, 0], [2, 0, 1])
+    produce(drill.cluster, "orders", 300)
+    assert drill.leaders("orders") == [0, 1, 2]
+
+    dead = drill.kill_controller()
+    wait_until(lambda: dead not in drill.leaders("orders"), "its partitions have other leaders", 30)
+    assert all(
+        dead not in state["isr"] and state["leader"] in state["isr"] for state in drill.states("orders")
+    )
+    assert drill.leaders("orders")[dead] == (dead + 1) % 3, "the next in-sync replica leads"
+    produce(drill.cluster, "orders", 300)
+
+    drill.cluster.start_broker(dead)
+    drill.wait_for_full_isr("orders")
+    assert dead not in drill.leaders("orders"), "it only follows"
+
+    wait_until(drill.elect_preferred, "the preferred replicas are elected", 30)
+    assert drill.leaders("orders") == [0, 1, 2]
+    assert len(consume(drill.cluster, "orders", 3)) == 600
+
+
+@pytest.mark.parametrize("drill", [{"leader.imbalance.check.interval.seconds": "1"}], indirect=True)
+def test_the_drill_with_automatic_balance(drill: Drill):
+    drill.create("orders", [0, 1, 2], [1, 2, 0], [2, 0, 1])
+    dead = drill.kill_controller()
+    wait_until(lambda: dead not in drill.leaders("orders"), "its partitions have other leaders", 30)
+
+    drill.cluster.start_broker(dead)
+
+    wait_until(
+        lambda: drill.leaders("orders") == [0, 1, 2], "every partition is back on its first replica", 60
+    )
+
+
+def test_reasons_can_be_read_by_any_client_even_after_failover(drill: Drill):
+    drill.create("orders", [0, 1, 2])
+
+    def reasons(at_least: int) -> list[dict[str, Any]]:
+        if not drill.zk.exists("/brokers/topics/__ottla_decisions/partitions/0/state"):
+            return []
+        found = [json.loads(value) for value in consume(drill.cluster, "__ottla_decisions", 1)]
+        mine = [each for each in found if each["partition"] == "orders-0"]
+        return mine if len(mine) >= at_least else []
+
+    wait_until(lambda: reasons(1), "the first decision is written", 60, every=0.5)
+    drill.kill_controller()
+
+    found = wait_until(lambda: reasons(2), "both decisions are written", 60, every=0.5)
+
+    assert found[0]["rule"] == "new partition"
+    assert found[1]["controller_epoch"] == found[0]["controller_epoch"] + 1
+    assert found[1]["candidates"][0]["broker"] == 0
+
+
+def test_a_cluster_comes_up_again_on_its_data(tmp_path: Path):
+    with Cluster(brokers=3, data_dir=tmp_path / "data", sync=False) as cluster:
+        drill = Drill(cluster)
+        drill.create("orders", [0, 1, 2])
+        drill.close()
+        produce(cluster, "orders", 100)
+        addresses = cluster.bootstrap_servers
+
+    with Cluster(brokers=3, data_dir=tmp_path / "data", sync=False) as again:
+        assert again.bootstrap_servers == addresses
+        assert sorted(consume(again, "orders", 1), key=int) == [str(n) for n in range(100)]
