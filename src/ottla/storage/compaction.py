@@ -301,11 +301,12 @@ class Compaction:
 
     def _batches(self, source: Source) -> Iterator[tuple[BatchHeader, bytes]]:
         file = self._directory.disk.open(source.segment.path(LOG_SUFFIX))
-        position = 0
+        position, expected = 0, source.base_offset
         while source.size - position >= HEADER_SIZE:
             header = read_header(file.pread(HEADER_SIZE, position))
             content = file.pread(header.size, position)
-            if len(content) != header.size or not crc_is_valid(content, header):
-                raise CorruptRecords(f"the batch at offset {header.base_offset} is not as it was written")
+            is_in_place = expected <= header.base_offset <= header.last_offset < source.end_offset
+            if not is_in_place or len(content) != header.size or not crc_is_valid(content, header):
+                raise CorruptRecords(f"the batch at position {position} is not as it was written")
             yield header._replace(position=position), content
-            position += header.size
+            position, expected = position + header.size, header.end_offset

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.model.errors import ErrorCode
@@ -318,6 +318,8 @@ MOVES = st.lists(
 )
 
 
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
 @given(MOVES)
 def test_state_kept_while_appending_equals_state_read_from_the_log(moves: list[tuple[str, int, int]]) -> None:
     """P2: on every replica, after recovery, truncation, snapshot load and roll."""
