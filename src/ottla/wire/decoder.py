@@ -119,6 +119,11 @@ class _DecoderSource(Source):
         n = self.fresh("n")
         self.run.append(("B" if self.is_flexible else letter, n))
         self.flush()
+        self.check_length(n, field, is_nullable, is_string)
+        return n
+
+    def check_length(self, n: str, field: str, is_nullable: bool, is_string: bool) -> None:
+        """A length of more than one byte is read to its end; null is refused unless it is allowed."""
         if self.is_flexible:
             reader = "read_long_string_length" if is_string else "read_uvarint"
             self.line(f"if {n} > 127:" if is_nullable else f"if not 0 < {n} < 128:")
@@ -129,7 +134,6 @@ class _DecoderSource(Source):
         elif not is_nullable:
             self.line(f"if {n} < 0:")
             self.line(f"    raise_null({field!r})")
-        return n
 
     def length(self, n: str) -> str:
         """The true length: flexible versions write one more, to have 0 for null."""
@@ -282,6 +286,8 @@ class _DecoderSource(Source):
         return variable
 
     def read_array(self, element: Kind, name: str, is_nullable: bool) -> str:
+        if isinstance(element, Fixed) and element.letter == "i" and not is_nullable:
+            return self.read_int32s(name)
         n = self.read_length("i", name, is_nullable)
         variable = self.fresh(name)
         if is_nullable:
@@ -289,24 +295,30 @@ class _DecoderSource(Source):
             self.line(f"if not ({self.is_null(n)}):")
             self.indent += 1
         if isinstance(element, Fixed):
-            self.read_number_array(element, n, variable)
+            fixed = self.constant("fixed", element)
+            self.line(f"{variable} = read_numbers(data, p, {self.length(n)}, {fixed})")
+            self.line(f"p += {self.length(n)} * {element.size}")
         else:
             self.read_loop(element, name, n, variable)
         if is_nullable:
             self.indent -= 1
         return variable
 
-    def read_number_array(self, element: Fixed, n: str, variable: str) -> None:
-        if element.letter == "i":
-            self.line(f"end = p + {self.length(n)} * 4")
-            piece = "bytes(data[p:end])" if self.has_records else "data[p:end]"
-            self.line(f"{variable} = int32s[{piece}]")
-            self.line("p = end")
-        else:
-            self.line(
-                f"{variable} = read_numbers(data, p, {self.length(n)}, {self.constant('fixed', element)})"
-            )
-            self.line(f"p += {self.length(n)} * {element.size}")
+    def read_int32s(self, name: str) -> str:
+        """Lists of brokers: the few that there are come from a cache, and many are empty."""
+        n, variable = self.fresh("n"), self.fresh(name)
+        self.run.append(("B" if self.is_flexible else "i", n))
+        self.flush()
+        self.line(f"if {n} == {int(self.is_flexible)}:")
+        self.line(f"    {variable} = ()")
+        self.line("else:")
+        self.indent += 1
+        self.check_length(n, name, is_nullable=False, is_string=False)
+        self.line(f"end = p + {self.length(n)} * 4")
+        self.line(f"{variable} = int32s[{'bytes(data[p:end])' if self.has_records else 'data[p:end]'}]")
+        self.line("p = end")
+        self.indent -= 1
+        return variable
 
     def read_loop(self, element: Kind, name: str, n: str, variable: str) -> None:
         size = max(1, size_min(element, self.version, self.is_flexible))
