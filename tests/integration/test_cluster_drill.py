@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
+from confluent_kafka import Consumer, ElectionType, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from kazoo.client import KazooClient
@@ -92,7 +93,7 @@ def consume(cluster: Cluster, topic: str, partitions: int) -> list[str]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "drill", **QUIET})
     try:
         keys = [TopicPartition(topic, index, 0) for index in range(partitions)]
-        ends = [consumer.get_watermark_offsets(key, timeout=30)[1] for key in keys]
+        ends = [wait_until(partial(_end_of, consumer, key), f"{key} has a leader")[0] for key in keys]
         consumer.assign(keys)
         values: list[str] = []
         while len(values) < sum(ends):
@@ -103,6 +104,14 @@ def consume(cluster: Cluster, topic: str, partitions: int) -> list[str]:
         return values
     finally:
         consumer.close()
+
+
+def _end_of(consumer: Consumer, key: TopicPartition) -> tuple[int] | None:
+    """Where the partition ends; None while a new leader does not know yet that it leads."""
+    try:
+        return (consumer.get_watermark_offsets(key, timeout=30)[1],)
+    except KafkaException:
+        return None
 
 
 def test_the_drill(drill: Drill):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -47,6 +48,7 @@ class BrokerProcess:
         self.broker_id = broker_id
         self.directory = directory
         self.port = 0
+        self._is_asked = False
         self._process: GuardedProcess | None = None
 
     @property
@@ -79,6 +81,7 @@ class BrokerProcess:
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
         command = [sys.executable, "-m", "ottla.server", str(file)]
+        self._is_asked = False
         self._process = GuardedProcess(command, output=self.log, grace_s=STOP_LIMIT_S)
 
     def kill(self) -> None:
@@ -94,8 +97,11 @@ class BrokerProcess:
         self._running().send(signal.SIGCONT)
 
     def ask_to_stop(self) -> None:
-        """Begin its controlled shutdown."""
-        if self.is_running:
+        """Begin its controlled shutdown; only the first call counts, a second signal would cut it short."""
+        if self._is_asked or not self.is_running:
+            return
+        self._is_asked = True
+        with suppress(ProcessLookupError):  # it ended a moment ago
             self._running().send(signal.SIGTERM)
 
     def stop(self) -> None:
