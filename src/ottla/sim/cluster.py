@@ -238,7 +238,17 @@ class Cluster:
         self.await_(lambda: all(p.is_idle for p in self.producers), 60 * SECOND, "producers are served")
         self.await_(self._consumers_are_done, 30 * SECOND, "consumers read everything")
         self.history.check_final({consumer.partition: consumer.log for consumer in self.consumers})
+        self.await_(self._replicas_ended_equal, 30 * SECOND, "followers hold what their leaders hold")
         self._check_replicas()
+
+    def _replicas(self, name: TopicPartition) -> dict[int, Log]:
+        found = {number: broker.node.partitions.find(*name) for number, broker in self.brokers.items()}
+        return {number: partition.log for number, partition in found.items() if partition is not None}
+
+    def _replicas_ended_equal(self) -> bool:
+        return all(
+            len({log.end_offset for log in self._replicas(name).values()}) == 1 for name in self.partitions()
+        )
 
     def is_whole(self) -> bool:
         for partition in self.partitions():
@@ -265,11 +275,7 @@ class Cluster:
     def _check_replicas(self) -> None:
         """After everything came to rest the replicas are the same, byte for byte."""
         for name in self.partitions():
-            contents: dict[int, bytes] = {}
-            for number, broker in self.brokers.items():
-                partition = broker.node.partitions.find(*name)
-                if partition is not None:
-                    contents[number] = _bytes_of(partition.log)
+            contents = {number: _bytes_of(log) for number, log in self._replicas(name).items()}
             if len(set(contents.values())) > 1:
                 sizes = {number: len(data) for number, data in contents.items()}
                 raise Violation(f"replicas of {name} differ: {sizes}")

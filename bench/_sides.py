@@ -1,0 +1,145 @@
+"""The two sides of a broker benchmark: three Ottla and three Apache brokers on one ZooKeeper."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+from ottla.server.zk_blocking import BlockingZooKeeper
+from support.apache import ApacheBroker
+from support.java_process import JavaProcess, java_command
+from support.ottla_broker import OttlaBroker
+
+PRODUCTION_JVM = (
+    "-Xms256m",
+    "-XX:TieredStopAtLevel=4",
+    "-XX:-UseSerialGC",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+)
+PAGES_PER_MB = os.sysconf("SC_PAGE_SIZE") / 1e6
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class WarmApacheBroker(ApacheBroker):
+    """Apache as it runs in production: full compilation, G1, a gigabyte of heap."""
+
+    def launch(self) -> None:
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        self.log_dir.mkdir(parents=True, exist_ok=True)
+        settings = self.run_dir / "server.properties"
+        settings.write_text("".join(f"{name}={value}\n" for name, value in self._props.items()))
+        log4j = self.run_dir / "log4j.properties"
+        log4j.write_text(
+            "log4j.rootLogger=WARN, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+            "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+        )
+        flags = (*PRODUCTION_JVM, f"-Dlog4j.configuration=file:{log4j}")
+        self._process = JavaProcess(
+            java_command("kafka.Kafka", str(settings), heap="1g", flags=flags), self.log_file
+        )
+
+
+class Side:
+    """One cluster of three and what its processes cost."""
+
+    def __init__(self, name: str, brokers: list[Any]) -> None:
+        self.name = name
+        self.brokers = brokers
+        self.bootstrap = ",".join(broker.address for broker in brokers)
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def create(self, topic: str, partitions: int, replication_factor: int) -> None:
+        config = {"min.insync.replicas": str(min(2, replication_factor))}
+        self.admin.create_topics([NewTopic(topic, partitions, replication_factor, config=config)])[
+            topic
+        ].result(60)
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result(60)
+
+    def memory_mb(self) -> float:
+        """The largest broker's resident memory."""
+        return max(_resident_pages(broker.pid) * PAGES_PER_MB for broker in self.brokers)
+
+    def cpu_seconds(self) -> float:
+        return sum(_cpu_ticks(broker.pid) / TICKS_PER_SECOND for broker in self.brokers)
+
+
+def _resident_pages(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+
+
+def _cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def touch_memory(gigabytes: int = 4) -> None:
+    """Let the machine hand out its pages once: the first touch of a page would be measured otherwise."""
+    blocks = []
+    for _ in range(gigabytes):
+        block = bytearray(1 << 30)
+        block[::4096] = b"x" * len(block[::4096])
+        blocks.append(block)
+
+
+@contextmanager
+def two_sides(brokers: int = 3, **settings: object) -> Iterator[tuple[Side, Side]]:
+    """Ottla and Apache, both running, on one ZooKeeper under different chroots."""
+    directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
+    common = {
+        "offsets.topic.replication.factor": min(3, brokers),
+        "auto.create.topics.enable": "false",
+        "log.segment.delete.delay.ms": 100,
+        "file.delete.delay.ms": 100,
+        "auto.leader.rebalance.enable": "false",
+        "zookeeper.session.timeout.ms": 18_000,
+        **settings,
+    }
+    started: list[Any] = []
+    try:
+        with EmbeddedZooKeeper(directory / "zookeeper", sync=False) as zookeeper:
+            sides = []
+            for name, kind in (("ottla", OttlaBroker), ("apache", WarmApacheBroker)):
+                connect = f"{zookeeper.connect}/{name}"
+                with BlockingZooKeeper(connect, needs_chroot=False) as zk:
+                    zk.create_chroot()
+                made = [
+                    kind(number, connect, None, directory / f"{name}-{number}", **common)
+                    for number in range(brokers)
+                ]
+                started += made
+                for broker in made:
+                    broker.launch()
+                for broker in made:
+                    broker.wait_usable(frozenset(range(brokers)))
+                sides.append(Side(name, made))
+            yield sides[0], sides[1]
+            for broker in started:
+                broker.stop()
+            started.clear()
+    finally:
+        for broker in started:
+            broker.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def median(values: list[float]) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]
+
+
+def settle(seconds: float = 1.0) -> None:
+    """Let what a measurement left behind come to rest."""
+    time.sleep(seconds)

@@ -1,0 +1,183 @@
+"""Produce, consume and latency through librdkafka: three Ottla brokers beside three warm Apache brokers."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from _sides import Side, median, settle, touch_memory, two_sides
+from confluent_kafka import Consumer, Producer, TopicPartition
+from history import record
+
+PARTITIONS = 6
+BARS = {
+    "produce 1 KiB RF 1 acks=1, MB/s": (">=", 1.1),
+    "produce 1 KiB RF 3 acks=all, MB/s": (">=", 1.5),
+    "produce 100 B RF 1, MB/s": (">=", 1.0),
+    "consume 1 KiB, MB/s": (">=", 0.9),
+    "latency acks=1 p50, us": ("<=", 0.5),
+    "latency acks=1 p99, us": ("<=", 0.8),
+    "latency acks=all p50, us": ("<=", 0.5),
+    "latency acks=all p99, us": ("<=", 0.8),
+}
+
+
+def produce(side: Side, topic: str, megabytes: int, size: int, acks: str, **settings: object) -> float:
+    """MB/s until everything is acknowledged."""
+    failures = []
+    producer = Producer(
+        {
+            "bootstrap.servers": side.bootstrap,
+            "acks": acks,
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 512_000,
+            "log_level": 0,
+            **settings,
+        }
+    )
+    value = bytes(range(256)) * (size // 256 + 1)
+    value = value[:size]
+    count = megabytes * 1_000_000 // size
+
+    def delivered(error: object, _: object) -> None:
+        if error is not None:
+            failures.append(error)
+
+    started = time.perf_counter()
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(topic, value, partition=number % PARTITIONS, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.01)
+        if number % 1000 == 0:
+            producer.poll(0)
+    producer.flush()
+    elapsed_s = time.perf_counter() - started
+    assert not failures, failures[:3]
+    return count * size / 1e6 / elapsed_s
+
+
+def consume(side: Side, topic: str, megabytes: int, size: int) -> float:
+    """MB/s from the beginning of every partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": side.bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 1,
+            "queued.min.messages": 1_000_000,
+            "queued.max.messages.kbytes": 500_000,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    wanted = megabytes * 1_000_000 // size
+    read = 0
+    started = time.perf_counter()
+    while read < wanted:
+        read += len(consumer.consume(10_000, 1.0))
+    elapsed_s = time.perf_counter() - started
+    consumer.close()
+    return read * size / 1e6 / elapsed_s
+
+
+def latency(side: Side, topic: str, count: int, acks: str) -> tuple[float, float]:
+    """Microseconds from a single record to its acknowledgement: p50 and p99."""
+    producer = Producer({"bootstrap.servers": side.bootstrap, "acks": acks, "linger.ms": 0, "log_level": 0})
+    times: list[float] = []
+    for number in range(count + 100):
+        done: list[bool] = []
+        started = time.perf_counter()
+        producer.produce(topic, b"x" * 100, partition=0, on_delivery=lambda error, _: done.append(True))  # noqa: B023
+        while not done:
+            producer.poll(0.1)
+        if number >= 100:
+            times.append((time.perf_counter() - started) * 1e6)
+    times.sort()
+    return times[len(times) // 2], times[int(len(times) * 0.99)]
+
+
+def alternate(
+    sides: tuple[Side, Side], rounds: int, run: Callable[[Side, int], dict[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Each side in turn, so that both see the same machine; medians by measure and side."""
+    seen: dict[str, dict[str, list[float]]] = {}
+    for number in range(rounds):
+        for side in sides if number % 2 == 0 else sides[::-1]:
+            for measure, value in run(side, number).items():
+                seen.setdefault(measure, {}).setdefault(side.name, []).append(value)
+    return {measure: {name: median(v) for name, v in by.items()} for measure, by in seen.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-megabytes", type=int, default=400)
+    parser.add_argument("--records", type=int, default=2000, help="single records for the latencies")
+    arguments = parser.parse_args()
+    touch_memory()
+    with two_sides() as sides:
+        results: dict[str, dict[str, float]] = {
+            "idle memory, MB": {side.name: side.memory_mb() for side in sides}
+        }
+        for side in sides:
+            for topic, replicas in (("warm-1", 1), ("warm-3", 3)):
+                side.create(topic, PARTITIONS, replicas)
+                produce(side, topic, arguments.warm_megabytes, 1024, "all")
+                consume(side, topic, arguments.warm_megabytes, 1024)
+                latency(side, topic, arguments.records, "all")
+
+        def run(side: Side, number: int) -> dict[str, float]:
+            megabytes = arguments.megabytes
+            numbers: dict[str, float] = {}
+            one, three = f"one-{number}", f"three-{number}"
+            side.create(one, PARTITIONS, 1)
+            side.create(three, PARTITIONS, 3)
+            before = side.cpu_seconds()
+            numbers["produce 1 KiB RF 1 acks=1, MB/s"] = produce(side, one, megabytes, 1024, "1")
+            numbers["broker CPU RF 1, ms/MB"] = (side.cpu_seconds() - before) * 1000 / megabytes
+            before = side.cpu_seconds()
+            numbers["produce 1 KiB RF 3 acks=all, MB/s"] = produce(side, three, megabytes, 1024, "all")
+            numbers["broker CPU RF 3, ms/MB"] = (side.cpu_seconds() - before) * 1000 / megabytes
+            numbers["consume 1 KiB, MB/s"] = consume(side, one, megabytes, 1024)
+            numbers["produce 100 B RF 1, MB/s"] = produce(side, one, megabytes // 4, 100, "1")
+            lz4 = {"compression.type": "lz4"}
+            numbers["produce lz4 RF 1, MB/s"] = produce(side, one, megabytes, 1024, "1", **lz4)
+            for acks, topic in (("1", one), ("all", three)):
+                p50, p99 = latency(side, topic, arguments.records, acks)
+                numbers[f"latency acks={acks} p50, us"] = p50
+                numbers[f"latency acks={acks} p99, us"] = p99
+            side.delete(one)
+            side.delete(three)
+            settle()
+            return numbers
+
+        results |= alternate(sides, arguments.rounds, run)
+        results["memory after load, MB"] = {side.name: side.memory_mb() for side in sides}
+    missed = report(results)
+    record("broker", results)
+    return 1 if missed else 0
+
+
+def report(results: dict[str, dict[str, float]]) -> list[str]:
+    """A table with ratios; the measures that miss their bar."""
+    missed = []
+    print(f"{'':36} {'ottla':>10} {'apache':>10} {'ratio':>7}  bar")
+    for measure, by in results.items():
+        ratio = by["ottla"] / by["apache"]
+        sign, bar = BARS.get(measure, ("", 0.0))
+        verdict = f"{sign} {bar}" if sign else ""
+        if (sign == ">=" and ratio < bar) or (sign == "<=" and ratio > bar):
+            missed.append(measure)
+            verdict += "  MISSED"
+        print(f"{measure:36} {by['ottla']:10.1f} {by['apache']:10.1f} {ratio:7.2f}  {verdict}")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
