@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ottla.cli.shared.refusal import CommandRefused
 from ottla.launch.refusal import LaunchRefused
 
 # In the order in which the help shows them.
@@ -22,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "zookeeper": "ottla.cli.zookeeper",
     "broker": "ottla.cli.broker",
     "dump-log": "ottla.cli.dump_log",
+    "topics": "ottla.cli.tools.topics",
 }
 
 
@@ -70,13 +72,13 @@ def _frame(
     """A Kafka cluster in Python: real elections through ZooKeeper, Kafka's own protocols."""
 
 
-def main() -> None:
-    """Run the command line; a refusal is one sentence on standard error and exit code 1."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a refusal is one sentence on standard error and an exit code of its own."""
     try:
-        app(prog_name="ottla")
-    except LaunchRefused as refused:
+        app(arguments, prog_name="ottla")
+    except (CommandRefused, LaunchRefused) as refused:
         typer.echo(f"ottla: {refused}", err=True)
-        sys.exit(1)
+        sys.exit(refused.exit_code if isinstance(refused, CommandRefused) else 1)
 
 
 if __name__ == "__main__":

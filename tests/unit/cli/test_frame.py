@@ -61,7 +61,7 @@ def test_unknown_command_is_a_usage_error_that_names_the_one_that_was_meant() ->
 def test_refusal_is_one_sentence_on_standard_error_and_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(prog_name: str) -> None:
+    def refuse(arguments: list[str] | None, prog_name: str) -> None:
         raise LaunchRefused("the port is taken; choose another")
 
     monkeypatch.setattr(frame, "app", refuse)

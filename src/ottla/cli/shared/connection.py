@@ -1,0 +1,129 @@
+"""A client for the length of a command; what goes wrong with it becomes one sentence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ottla.cli.shared.options import read_properties
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+from ottla.client.blocking import Client
+from ottla.client.config import ClientConfig, parse_bootstrap_servers
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import Operation, wait_for
+from ottla.client.errors import (
+    BrokerError,
+    ClientError,
+    ConnectionLost,
+    TimedOut,
+    UnsupportedByBroker,
+)
+from ottla.model.errors import ErrorCode
+
+REACH_MS_MAX = 10_000
+API_MS_MAX = 30_000
+"""Commands are impatient: Kafka's own tools wait 60 seconds."""
+
+_NUMBERS = {
+    "request.timeout.ms": "request_timeout_ms",
+    "default.api.timeout.ms": "default_api_timeout_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "retry.backoff.max.ms": "retry_backoff_max_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "socket.connection.setup.timeout.ms": "socket_connection_setup_timeout_ms",
+}
+
+
+@contextmanager
+def connected(
+    bootstrap_server: str, command_config: Path | None = None, settings: dict[str, str] | None = None
+) -> Iterator[Client]:
+    """A client that has reached the cluster."""
+    properties = {} if command_config is None else read_properties(command_config)
+    config = client_config(bootstrap_server, {**properties, **(settings or {})})
+    try:
+        with Client(config) as client:
+            failure = client.run(_reach)
+            if failure is not None:
+                raise CommandRefused(
+                    f"no broker answers at {bootstrap_server} ({failure}); start a cluster with `ottla up`,"
+                    " or name one with --bootstrap-server"
+                )
+            yield client
+    except ClientError as error:
+        raise CommandRefused(sentence(error)) from error
+
+
+def client_config(bootstrap_server: str, properties: dict[str, str]) -> ClientConfig:
+    """The client's settings by Kafka's names; those that it cannot honour are refused by name."""
+    try:
+        servers = parse_bootstrap_servers(bootstrap_server)
+    except ValueError as error:
+        raise UsageRefused(f"--bootstrap-server {bootstrap_server!r}: {error}") from None
+    config = ClientConfig(bootstrap_servers=servers, default_api_timeout_ms=API_MS_MAX)
+    protocol = properties.get("security.protocol", "PLAINTEXT")
+    if protocol != "PLAINTEXT":
+        raise CommandRefused(f"security.protocol={protocol} is not supported; only PLAINTEXT is")
+    if "client.id" in properties:
+        config = replace(config, client_id=properties["client.id"])
+    for name, field in _NUMBERS.items():
+        if name in properties:
+            if not properties[name].isdecimal():
+                raise CommandRefused(f"{name}={properties[name]} is no number")
+            config = replace(config, **{field: int(properties[name])})  # type: ignore[arg-type]
+    return config
+
+
+def _reach(engine: Engine) -> Operation[ClientError | None]:
+    """Try every named broker twice; why none answered, or ``None``."""
+    deadline_ms = engine.now_ms + REACH_MS_MAX
+    failures_max = 2 * len(engine.config.bootstrap_servers)
+    failures = 0
+    engine.refresh_soon()
+    while not engine.metadata.version:
+        yield from wait_for(engine.metadata_came, max(1, deadline_ms - engine.now_ms))
+        if engine.metadata_error is not None:
+            failures += 1
+        is_over = failures >= failures_max or engine.now_ms >= deadline_ms
+        if is_over and not engine.metadata.version:
+            return engine.metadata_error or ConnectionLost(f"no answer in {REACH_MS_MAX // 1000} s")
+    return None
+
+
+_MEANING = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the broker asked does not lead the partition",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader at the moment",
+    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.NON_EMPTY_GROUP: "the group has members; stop its consumers first",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "that is no name for a topic",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset lies outside the log",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the group's coordinator is not available at the moment",
+}
+
+
+def sentence(error: ClientError) -> str:
+    """A client's error for the user."""
+    match error:
+        case BrokerError():
+            meaning = error.detail or _MEANING.get(error.code, "the broker refused")
+            return f"{meaning} ({error.code.name})"
+        case TimedOut() | ConnectionLost():
+            return f"{error}; look with `ottla describe` which brokers run, and try again"
+        case UnsupportedByBroker():
+            return f"the cluster is too old for this: {error}"
+        case _:
+            return str(error)
+
+
+def reason(code: int, message: str | None = None) -> str:
+    """What a row's error code says: the broker's own words if it sent any."""
+    try:
+        known = ErrorCode(code)
+    except ValueError:
+        known = ErrorCode.UNKNOWN_SERVER_ERROR
+    return message or f"{_MEANING.get(known, 'the broker refused')} ({known.name})"

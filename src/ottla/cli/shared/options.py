@@ -1,0 +1,105 @@
+"""Options that many commands have, and the small languages of their values."""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+BootstrapServer = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        envvar="OTTLA_BOOTSTRAP_SERVER",
+        help="Brokers to ask first; one that answers is enough.",
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option("--command-config", metavar="FILE", help="A property file with settings of the client."),
+]
+
+
+class Output(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+OutputOption = Annotated[
+    Output, typer.Option("--output", help="Kafka's own columns, or rows for other programs.")
+]
+
+
+def exactly_one(actions: dict[str, object]) -> str:
+    """The one flag that was given; anything else is refused."""
+    given = [flag for flag, value in actions.items() if value]
+    if len(given) != 1:
+        raise UsageRefused(f"exactly one action is needed: {', '.join(actions)}; see --help")
+    return given[0]
+
+
+def only_with(action: str, allowed: Iterable[str], options: dict[str, object]) -> None:
+    """Refuse options that mean nothing for the action."""
+    accepted = set(allowed)
+    for flag, value in options.items():
+        if value not in (None, False, [], ()) and flag not in accepted:
+            raise UsageRefused(f"{flag} cannot be used with {action}; see --help")
+
+
+def key_values(flag: str, items: Iterable[str]) -> dict[str, str]:
+    """``name=value`` items; the value may hold further ``=``."""
+    pairs: dict[str, str] = {}
+    for item in items:
+        name, separator, value = item.partition("=")
+        if not separator or not name.strip():
+            raise UsageRefused(f"{flag} {item!r} is not of the form name=value")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def pattern(flag: str, text: str) -> re.Pattern[str]:
+    """A regular expression for whole names; a comma means *or*, as in Kafka's tools."""
+    cleaned = text.strip().strip("\"'").replace(",", "|")
+    try:
+        return re.compile(cleaned)
+    except re.error as error:
+        raise UsageRefused(f"{flag} {text!r} is no regular expression: {error}") from None
+
+
+def numbers(flag: str, text: str) -> list[int]:
+    """``0,1,2`` as numbers."""
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise UsageRefused(f"{flag} {text!r} is no list of numbers like 0,1,2") from None
+
+
+def read_text(path: Path) -> str:
+    """A file the user named."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandRefused(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise CommandRefused(f"{path} is not UTF-8 text") from None
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """A property file: ``name=value`` lines, comments begin with ``#`` or ``!``."""
+    pairs: dict[str, str] = {}
+    for line in read_text(path).splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#!":
+            name, _, value = stripped.partition("=")
+            pairs[name.strip()] = value.strip()
+    return pairs

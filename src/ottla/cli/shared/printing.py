@@ -1,0 +1,46 @@
+"""Rows for people and for programs."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from ottla.cli.shared.options import Output
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], output: Output) -> None:
+    """Rows as JSON (one array) or CSV (with a header line)."""
+    if output is Output.JSON:
+        typer.echo(json.dumps(list(rows), ensure_ascii=False, indent=2))
+        return
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    typer.echo(text.getvalue(), nl=False)
+
+
+def joined(values: Iterable[object]) -> str:
+    """``1,2,3``."""
+    return ",".join(str(value) for value in values)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Left-aligned columns, each as wide as its widest cell."""
+    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return joined(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value

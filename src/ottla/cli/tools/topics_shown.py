@@ -1,0 +1,232 @@
+"""``ottla topics --list`` and ``--describe``: what they read and how Kafka prints it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+
+from ottla.cli.shared.options import Output, pattern
+from ottla.cli.shared.printing import joined, print_rows
+from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.tools.topics_changed import matching
+from ottla.client.admin.cluster import list_partition_reassignments
+from ottla.client.admin.configs import ResourceType, describe_configs
+from ottla.client.admin.topics import describe_topics
+from ottla.client.blocking import Client
+from ottla.client.errors import BrokerError
+from ottla.model.ids import TopicId, TopicPartition, topic_id_from_text, topic_id_text
+
+DEFAULT_CONFIG = 5
+"""The source of a setting that nobody set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPartition:
+    """One line of a description."""
+
+    partition: int
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def replication_factor(self) -> int:
+        """Replicas that are only being added do not count."""
+        return len(self.replicas) - len(self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTopic:
+    """What is described of a topic."""
+
+    name: str
+    topic_id: TopicId
+    configs: dict[str, str]
+    min_isr: int
+    partitions: list[ShownPartition] = field(default_factory=list)
+
+    def lines(self, chosen: str | None, live: frozenset[int]) -> Iterator[str]:
+        """Kafka's lines; ``chosen`` is the flag that narrows them."""
+        if chosen == "--topics-with-overrides":
+            if self.configs:
+                yield self.header()
+            return
+        if chosen is None:
+            yield self.header()
+        for partition in self.partitions:
+            if is_wanted(partition, chosen, self.min_isr, live):
+                yield self.line(partition)
+
+    def header(self) -> str:
+        configs = ",".join(f"{name}={value}" for name, value in self.configs.items())
+        topic_id = f"\tTopicId: {topic_id_text(self.topic_id)}" if any(self.topic_id) else ""
+        factor = self.partitions[0].replication_factor if self.partitions else 0
+        count = len(self.partitions)
+        return (
+            f"Topic: {self.name}{topic_id}\tPartitionCount: {count}\tReplicationFactor: {factor}"
+            f"\tConfigs: {configs}"
+        )
+
+    def line(self, partition: ShownPartition) -> str:
+        leader = "none" if partition.leader < 0 else partition.leader
+        moving = (
+            f"\tAdding Replicas: {joined(partition.adding)}\tRemoving Replicas: {joined(partition.removing)}"
+            if partition.is_moving
+            else ""
+        )
+        return (
+            f"\tTopic: {self.name}\tPartition: {partition.partition}\tLeader: {leader}"
+            f"\tReplicas: {joined(partition.replicas)}\tIsr: {joined(partition.isr)}{moving}"
+            "\tElr: N/A\tLastKnownElr: N/A"
+        )
+
+    def rows(self, chosen: str | None, live: frozenset[int]) -> list[dict[str, Any]]:
+        """The same for programs."""
+        return [
+            {
+                "topic": self.name,
+                "topic_id": topic_id_text(self.topic_id),
+                "partition": partition.partition,
+                "leader": partition.leader,
+                "replicas": partition.replicas,
+                "isr": partition.isr,
+                "adding": partition.adding,
+                "removing": partition.removing,
+                "configs": self.configs,
+            }
+            for partition in self.partitions
+            if is_wanted(partition, chosen, self.min_isr, live)
+        ]
+
+
+def is_wanted(partition: ShownPartition, chosen: str | None, min_isr: int, live: frozenset[int]) -> bool:
+    """Whether a narrowing flag lets a partition through."""
+    match chosen:
+        case "--under-replicated-partitions":
+            return len(partition.isr) < partition.replication_factor
+        case "--unavailable-partitions":
+            return partition.leader not in live
+        case "--under-min-isr-partitions":
+            return len(partition.isr) < min_isr
+        case "--at-min-isr-partitions":
+            return len(partition.isr) == min_isr
+        case _:
+            return True
+
+
+def list_topics(client: Client, expression: str | None, exclude_internal: bool, output: Output) -> None:
+    """Names, sorted."""
+    found = client.run(describe_topics).topics
+    wanted = None if expression is None else pattern("--topic", expression)
+    names = sorted(
+        row.name
+        for row in found
+        if row.name is not None
+        and (wanted is None or wanted.fullmatch(row.name))
+        and not (exclude_internal and row.is_internal)
+    )
+    if output is not Output.TABLE:
+        print_rows([{"topic": name} for name in names], output)
+    elif names:
+        typer.echo("\n".join(names))
+
+
+def describe(
+    client: Client,
+    expression: str | None,
+    topic_id: str | None,
+    exclude_internal: bool,
+    if_exists: bool,
+    chosen: str | None,
+    output: Output,
+) -> None:
+    """What the cluster says of topics."""
+    shown = read_topics(client, expression, topic_id, exclude_internal, if_exists)
+    live = frozenset(client.engine.metadata.brokers)
+    if output is not Output.TABLE:
+        print_rows([row for topic in shown for row in topic.rows(chosen, live)], output)
+        return
+    lines = [line for topic in shown for line in topic.lines(chosen, live)]
+    if lines:
+        typer.echo("\n".join(lines))
+
+
+def read_topics(
+    client: Client,
+    expression: str | None = None,
+    topic_id: str | None = None,
+    exclude_internal: bool = False,
+    if_exists: bool = False,
+) -> list[ShownTopic]:
+    """Topics with settings and reassignments."""
+    found = {row.name: row for row in client.run(describe_topics).topics if row.name is not None}
+    names = sorted(found) if expression is None else matching(list(found), expression, if_exists)
+    if topic_id is not None:
+        wanted = _parsed(topic_id)
+        names = [name for name in names if found[name].topic_id == wanted]
+        if not names and not if_exists:
+            raise CommandRefused(f"TopicId '{topic_id}' does not exist as expected")
+    if exclude_internal:
+        names = [name for name in names if not found[name].is_internal]
+    if not names:
+        return []
+    configs = _configs(client, names)
+    moving = _moving(client)
+    shown = []
+    for name in names:
+        all_configs = configs.get(name, {})
+        topic = ShownTopic(
+            name,
+            TopicId(found[name].topic_id),
+            {key: value for key, (value, is_default) in all_configs.items() if not is_default},
+            int(all_configs.get("min.insync.replicas", ("1", True))[0]),
+        )
+        for row in sorted(found[name].partitions, key=lambda row: row.partition_index):
+            move = moving.get(TopicPartition(name, row.partition_index))
+            topic.partitions.append(
+                ShownPartition(
+                    row.partition_index,
+                    row.leader_id,
+                    row.replica_nodes,
+                    row.isr_nodes,
+                    move.adding_replicas if move is not None else (),
+                    move.removing_replicas if move is not None else (),
+                )
+            )
+        shown.append(topic)
+    return shown
+
+
+def _parsed(text: str) -> TopicId:
+    try:
+        return topic_id_from_text(text)
+    except ValueError as error:
+        raise CommandRefused(str(error)) from None
+
+
+def _configs(client: Client, names: list[str]) -> dict[str, dict[str, tuple[str, bool]]]:
+    """Settings by topic: value, and whether it is the default. A topic may vanish meanwhile."""
+    rows = client.run(describe_configs, [(ResourceType.TOPIC, name) for name in names])
+    return {
+        row.resource_name: {
+            config.name: (config.value or "", config.config_source == DEFAULT_CONFIG)
+            for config in sorted(row.configs, key=lambda config: config.name)
+        }
+        for row in rows
+        if not row.error_code
+    }
+
+
+def _moving(client: Client) -> dict[TopicPartition, Any]:
+    """Ongoing reassignments; who may not see them sees none, as with Kafka's tool."""
+    try:
+        return dict(client.run(list_partition_reassignments))
+    except BrokerError:
+        return {}
