@@ -227,8 +227,14 @@ class Cluster:
         for broker in self.brokers.values():
             if broker.is_paused:
                 broker.resume()
-            elif self.may_start(broker):
+        self._keep_running()
+
+    def _keep_running(self) -> None:
+        """From now on, whoever ends is started again: some were just about to stop when all healed."""
+        for broker in self.brokers.values():
+            if self.may_start(broker):
                 broker.start()
+        self.world.after(SECOND, self._keep_running)
 
     def check_end(self) -> None:
         """Everything converges, and nothing that was promised is missing."""
