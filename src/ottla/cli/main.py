@@ -24,6 +24,10 @@ COMMANDS: dict[str, str] = {
     "broker": "ottla.cli.broker",
     "dump-log": "ottla.cli.dump_log",
     "topics": "ottla.cli.tools.topics",
+    "leader-election": "ottla.cli.tools.leader_election",
+    "preferred-replica-election": "ottla.cli.tools.preferred_replica_election",
+    "console-producer": "ottla.cli.tools.console_producer",
+    "console-consumer": "ottla.cli.tools.console_consumer",
 }
 
 

@@ -1,0 +1,98 @@
+"""``ottla console-consumer``: Kafka's ``kafka-console-consumer``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, key_values, read_properties
+from ottla.cli.shared.refusal import UsageRefused
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def console_consumer(
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    topic: Annotated[str | None, typer.Option("--topic", help="The topic to read.")] = None,
+    include: Annotated[
+        str | None, typer.Option("--include", "--whitelist", help="A regular expression of topics.")
+    ] = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Begin with the earliest record, not the next.")
+    ] = False,
+    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")] = None,
+    offset: Annotated[
+        str | None, typer.Option("--offset", help="Where to begin: a number, earliest or latest.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", help="Begin at this group's offsets and commit them (without joining it)."),
+    ] = None,
+    max_messages: Annotated[int | None, typer.Option(min=0, help="End after so many records.")] = None,
+    timeout_ms: Annotated[int | None, typer.Option(help="End when none came for so long.")] = None,
+    isolation_level: Annotated[
+        str, typer.Option(help="read_committed leaves out what was not committed.")
+    ] = "read_uncommitted",
+    property_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            metavar="NAME=VALUE",
+            help="print.timestamp, print.key, print.offset, print.partition, print.headers, print.value,"
+            " key.separator, line.separator, headers.separator, null.literal, key.deserializer,"
+            " value.deserializer.",
+        ),
+    ] = None,
+    formatter_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file of such properties.")
+    ] = None,
+    key_deserializer: Annotated[
+        str | None, typer.Option(help="String, ByteArray, Integer, Long, Short, Float, Double.")
+    ] = None,
+    value_deserializer: Annotated[str | None, typer.Option(help="The same for values.")] = None,
+    consumer_property: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the consumer.")
+    ] = None,
+    consumer_config: Annotated[
+        Path | None, typer.Option("--consumer.config", metavar="FILE", help="A file of such settings.")
+    ] = None,
+    skip_message_on_error: Annotated[
+        bool, typer.Option("--skip-message-on-error", help="Leave out records that cannot be printed.")
+    ] = False,
+) -> None:
+    """Print the records of topics, one a line, until Ctrl-C.
+
+    Example: `ottla console-consumer --topic orders --from-beginning --property print.key=true`.
+    """
+    if (topic is None) == (include is None):
+        raise UsageRefused("exactly one of --topic and --include is needed")
+    if partition is not None and topic is None:
+        raise UsageRefused("--partition needs --topic")
+    if offset is not None and partition is None:
+        raise UsageRefused("--offset needs --partition")
+    if offset is not None and from_beginning:
+        raise UsageRefused("--from-beginning and --offset say the same thing twice: leave one out")
+    if isolation_level not in ("read_committed", "read_uncommitted"):
+        raise UsageRefused("--isolation-level is read_committed or read_uncommitted")
+
+    from ottla.cli.shared.connection import connected
+    from ottla.cli.tools.console_format import Format
+    from ottla.cli.tools.console_reading import Reading, consumer_settings
+
+    file = {} if consumer_config is None else read_properties(consumer_config)
+    given = {**file, **key_values("--consumer-property", consumer_property or [])}
+    config, others = consumer_settings({**given, "isolation.level": isolation_level})
+    printed = {} if formatter_config is None else read_properties(formatter_config)
+    for item in property_ or []:
+        key_values("--property", [item])
+        printed[item.partition("=")[0].strip()] = item.partition("=")[2]
+    if key_deserializer is not None:
+        printed["key.deserializer"] = key_deserializer
+    if value_deserializer is not None:
+        printed["value.deserializer"] = value_deserializer
+    how = Format.of(printed)
+    with connected(bootstrap_server, settings=others) as client:
+        reading = Reading(client, config, how, group or given.get("group.id"), skip_message_on_error)
+        reading.assign(topic, include, partition, offset, from_beginning)
+        reading.run(max_messages, timeout_ms)

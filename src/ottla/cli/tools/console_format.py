@@ -1,0 +1,108 @@
+"""A record as the line that Kafka's default formatter prints."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from ottla.cli.shared.refusal import UsageRefused
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Record
+
+Decode = Callable[[bytes], bytes]
+
+
+class Unprintable(Exception):
+    """A deserializer could make nothing of the bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What is printed of a record, and what stands between the parts."""
+
+    timestamp: bool = False
+    key: bool = False
+    offset: bool = False
+    partition: bool = False
+    headers: bool = False
+    value: bool = True
+    key_separator: bytes = b"\t"
+    line_separator: bytes = b"\n"
+    headers_separator: bytes = b","
+    null_literal: bytes = b"null"
+    decode_key: Decode = bytes
+    decode_value: Decode = bytes
+    decode_header: Decode = bytes
+
+    @classmethod
+    def of(cls, properties: dict[str, str]) -> Self:
+        """From Kafka's property names; an unknown one is refused."""
+        left = dict(properties)
+
+        def flag(name: str, default: str = "false") -> bool:
+            return left.pop(f"print.{name}", default).strip().lower() == "true"
+
+        made = cls(
+            flag("timestamp"),
+            flag("key"),
+            flag("offset"),
+            flag("partition"),
+            flag("headers"),
+            flag("value", "true"),
+            left.pop("key.separator", "\t").encode(),
+            left.pop("line.separator", "\n").encode(),
+            left.pop("headers.separator", ",").encode(),
+            left.pop("null.literal", "null").encode(),
+            deserializer(left.pop("key.deserializer", "ByteArray")),
+            deserializer(left.pop("value.deserializer", "ByteArray")),
+            deserializer(left.pop("headers.deserializer", left.pop("header.deserializer", "ByteArray"))),
+        )
+        if left:
+            raise UsageRefused(f"--property {next(iter(left))} is not known; see --help")
+        return made
+
+    def line(self, partition: TopicPartition, record: Record, timestamp_type: str) -> bytes:
+        """One record's line, with its end."""
+        parts: list[bytes] = []
+        if self.timestamp:
+            known = record.timestamp >= 0
+            parts.append(f"{timestamp_type}:{record.timestamp}".encode() if known else b"NO_TIMESTAMP")
+        if self.partition:
+            parts.append(f"Partition:{partition.partition}".encode())
+        if self.offset:
+            parts.append(f"Offset:{record.offset}".encode())
+        if self.headers:
+            parts.append(self._headers(record))
+        if self.key:
+            parts.append(self._text(record.key, self.decode_key))
+        if self.value:
+            parts.append(self._text(record.value, self.decode_value))
+        return self.key_separator.join(parts) + self.line_separator
+
+    def _headers(self, record: Record) -> bytes:
+        if not record.headers:
+            return b"NO_HEADERS"
+        return self.headers_separator.join(
+            name.encode() + b":" + self._text(value, self.decode_header) for name, value in record.headers
+        )
+
+    def _text(self, part: bytes | None, decode: Decode) -> bytes:
+        return self.null_literal if part is None else decode(part)
+
+
+def deserializer(name: str) -> Decode:
+    """One of Kafka's by its class name, long or short."""
+    short = name.rpartition(".")[2].removesuffix("Deserializer")
+    if short in ("String", "ByteArray", "Bytes", "ByteBuffer"):
+        return bytes
+    layout = {"Integer": ">i", "Long": ">q", "Short": ">h", "Float": ">f", "Double": ">d"}.get(short)
+    if layout is None:
+        raise UsageRefused(f"the deserializer {name} is not known; see --help")
+    return lambda part: _number(part, layout, short)
+
+
+def _number(part: bytes, layout: str, name: str) -> bytes:
+    try:
+        return str(struct.unpack(layout, part)[0]).encode()
+    except struct.error:
+        raise Unprintable(f"{len(part)} bytes are no {name}") from None

@@ -1,0 +1,201 @@
+"""Where the console consumer begins, and how it goes on."""
+
+import sys
+import time
+from dataclasses import fields, replace
+from typing import Any
+
+import typer
+
+from ottla.cli.shared.connection import reason
+from ottla.cli.shared.options import pattern
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+from ottla.cli.signals import stop_once
+from ottla.cli.tools.console_format import Format, Unprintable
+from ottla.client.admin.configs import ResourceType, describe_configs
+from ottla.client.admin.groups import alter_group_offsets, describe_group, list_group_offsets
+from ottla.client.admin.topics import describe_topics
+from ottla.client.blocking import Client
+from ottla.client.config import ConsumerConfig
+from ottla.client.fetching.offsets import EARLIEST, LATEST
+from ottla.model.ids import TopicPartition
+
+COMMIT_S = 5.0
+"""Kafka's auto.commit.interval.ms."""
+POLL_MS = 500
+_OF_THE_CLIENT = frozenset(
+    {"client.id", "request.timeout.ms", "retry.backoff.ms", "metadata.max.age.ms", "security.protocol"}
+)
+_OF_THE_GROUP = frozenset({"group.id"})
+
+
+def consumer_settings(settings: dict[str, str]) -> tuple[ConsumerConfig, dict[str, str]]:
+    """The consumer's settings, and those of the connection; one that nobody knows is refused by name."""
+    config = ConsumerConfig()
+    known = {field.name: field.type for field in fields(ConsumerConfig)}
+    for name, text in settings.items():
+        if name in _OF_THE_CLIENT or name in _OF_THE_GROUP:
+            continue
+        attribute = name.replace(".", "_")
+        if attribute not in known:
+            raise CommandRefused(f"the consumer's setting {name} is not supported")
+        value: Any = int(text) if text.isdecimal() else text
+        if isinstance(getattr(config, attribute), bool):
+            value = text == "true"
+        if type(value) is not type(getattr(config, attribute)):
+            raise CommandRefused(f"{name}={text} makes no sense")
+        config = replace(config, **{attribute: value})
+    return config, {name: text for name, text in settings.items() if name in _OF_THE_CLIENT}
+
+
+class Reading:
+    """One run of the console consumer."""
+
+    def __init__(
+        self, client: Client, config: ConsumerConfig, how: Format, group: str | None, skips_errors: bool
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._how = how
+        self._group = group
+        self._skips_errors = skips_errors
+        self._consumer = client.consumer(config)
+        self._timestamp_types: dict[str, str] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        """What was printed, for the group's offsets."""
+        self._committed_at = time.monotonic()
+
+    def assign(
+        self,
+        topic: str | None,
+        include: str | None,
+        partition: int | None,
+        offset: str | None,
+        from_beginning: bool,
+    ) -> None:
+        """Find the partitions, and where to begin in each."""
+        partitions = self._partitions(topic, include, partition)
+        if self._group is not None and offset is None:
+            start = self._group_positions(partitions, from_beginning)
+        else:
+            start = dict.fromkeys(partitions, _position(offset, from_beginning))
+        if self._how.timestamp:
+            self._read_timestamp_types({name.topic for name in partitions})
+        self._consumer.assign(start)
+
+    def _partitions(
+        self, topic: str | None, include: str | None, partition: int | None
+    ) -> list[TopicPartition]:
+        found = {row.name: row for row in self._client.run(describe_topics).topics if row.name is not None}
+        if topic is not None:
+            names = [topic] if topic in found else []
+        else:
+            wanted = pattern("--include", include or "")
+            names = sorted(name for name in found if wanted.fullmatch(name) and not found[name].is_internal)
+        if not names:
+            raise CommandRefused(f"there is no topic {topic or include}; see `ottla topics --list`")
+        partitions = [
+            TopicPartition(name, row.partition_index) for name in names for row in found[name].partitions
+        ]
+        if partition is None:
+            return sorted(partitions)
+        if TopicPartition(names[0], partition) not in partitions:
+            raise CommandRefused(
+                f"topic {topic} has {len(partitions)} partitions and no partition {partition}"
+            )
+        return [TopicPartition(names[0], partition)]
+
+    def _group_positions(
+        self, partitions: list[TopicPartition], from_beginning: bool
+    ) -> dict[TopicPartition, int]:
+        assert self._group is not None, "asked for a group's offsets"
+        state = self._client.run(describe_group, self._group).group_state
+        if state not in ("Empty", "Dead", ""):
+            raise CommandRefused(
+                f"group {self._group} has members ({state}): this command does not join groups;"
+                " choose another --group, or leave it out"
+            )
+        rows = self._client.run(list_group_offsets, self._group, partitions)
+        is_early = from_beginning or self._config.auto_offset_reset == "earliest"
+        start = {}
+        for name in partitions:
+            row = rows.get(name)
+            known = row is not None and not row.error_code and row.committed_offset >= 0
+            start[name] = (
+                row.committed_offset if row is not None and known else EARLIEST if is_early else LATEST
+            )
+        return start
+
+    def _read_timestamp_types(self, topics: set[str]) -> None:
+        rows = self._client.run(
+            describe_configs,
+            [(ResourceType.TOPIC, name) for name in sorted(topics)],
+            keys=["message.timestamp.type"],
+        )
+        for row in rows:
+            for config in row.configs:
+                self._timestamp_types[row.resource_name] = config.value or "CreateTime"
+
+    def run(self, max_messages: int | None, timeout_ms: int | None) -> None:
+        """Print until there are enough, none came for too long, or somebody stops it."""
+        count = 0
+        with stop_once() as stop:
+            idle_since = time.monotonic()
+            while max_messages is None or count < max_messages:
+                room = None if max_messages is None else min(max_messages - count, 500)
+                idle_ms = int((time.monotonic() - idle_since) * 1000)
+                if timeout_ms is not None and idle_ms >= timeout_ms:
+                    break
+                wait_ms = POLL_MS if timeout_ms is None else min(POLL_MS, timeout_ms - idle_ms)
+                printed = self._print(max(wait_ms, 1), room)
+                count += printed
+                if printed:
+                    idle_since = time.monotonic()
+                if time.monotonic() - self._committed_at > COMMIT_S:
+                    self._commit()
+        self._commit()
+        typer.echo(f"Processed a total of {count} messages", err=True)
+        if stop.asked:
+            raise typer.Exit(130)
+
+    def _print(self, wait_ms: int, room: int | None) -> int:
+        count = 0
+        lines: list[bytes] = []
+        for partition, records in self._consumer.poll(wait_ms, room).items():
+            kind = self._timestamp_types.get(partition.topic, "CreateTime")
+            for record in records:
+                try:
+                    lines.append(self._how.line(partition, record, kind))
+                except Unprintable as error:
+                    if not self._skips_errors:
+                        raise CommandRefused(f"{partition} offset {record.offset}: {error}") from None
+                self._positions[partition] = record.offset + 1
+                count += 1
+        if lines:
+            sys.stdout.buffer.write(b"".join(lines))
+            sys.stdout.buffer.flush()
+        return count
+
+    def _commit(self) -> None:
+        self._committed_at = time.monotonic()
+        if self._group is None or not self._positions:
+            return
+        errors = self._client.run(alter_group_offsets, self._group, self._positions)
+        for partition, code in errors.items():
+            if code:
+                raise CommandRefused(f"the offset of {partition} was not committed: {reason(code)}")
+        self._positions = {}
+
+
+def _position(offset: str | None, from_beginning: bool) -> int:
+    match offset:
+        case None:
+            return EARLIEST if from_beginning else LATEST
+        case "earliest":
+            return EARLIEST
+        case "latest":
+            return LATEST
+        case _ if offset.isdecimal():
+            return int(offset)
+        case _:
+            raise UsageRefused(f"--offset {offset!r} is no number, nor earliest or latest")

@@ -1,0 +1,94 @@
+"""From standard input to the producer: lines go out at once when no more of them wait."""
+
+import os
+import select
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import typer
+
+from ottla.cli.shared.connection import sentence
+from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.tools.console_lines import LineReader
+from ottla.client.blocking import Producer
+from ottla.client.config import ProducerConfig
+from ottla.client.errors import ClientError
+from ottla.client.producing.batches import Delivery
+
+READ_BYTES = 1 << 16
+_OF_THE_CLIENT = frozenset(
+    {"client.id", "request.timeout.ms", "retry.backoff.ms", "metadata.max.age.ms", "security.protocol"}
+)
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def producer_settings(settings: dict[str, str]) -> tuple[ProducerConfig, dict[str, str]]:
+    """The producer's settings, and those of the connection; one that nobody knows is refused by name."""
+    config = ProducerConfig()
+    known = {field.name for field in fields(ProducerConfig)}
+    for name, text in settings.items():
+        if name in _OF_THE_CLIENT:
+            continue
+        attribute = name.replace(".", "_")
+        if attribute not in known:
+            raise CommandRefused(f"the producer's setting {name} is not supported")
+        config = replace(config, **{attribute: _value(name, text)})
+    return config, {name: text for name, text in settings.items() if name in _OF_THE_CLIENT}
+
+
+def _value(name: str, text: str) -> Any:
+    match name:
+        case "acks" if text in _ACKS:
+            return _ACKS[text]
+        case "compression.type" if text in _CODECS:
+            return text
+        case "enable.idempotence" if text in ("true", "false"):
+            return text == "true"
+        case _ if name not in ("acks", "compression.type", "enable.idempotence") and text.isdecimal():
+            return int(text)
+        case _:
+            raise CommandRefused(f"{name}={text} makes no sense")
+
+
+def send_lines(producer: Producer, topic: str, reader: LineReader, *, is_sync: bool) -> None:
+    """Send every line; raise at the end if a record was not delivered."""
+    failures: list[ClientError] = []
+
+    def note(delivery: Delivery) -> None:
+        if delivery.error is not None:
+            failures.append(delivery.error)
+            typer.echo(f"ottla: not delivered: {sentence(delivery.error)}", err=True)
+
+    try:
+        for number, line in enumerate(_lines(producer), 1):
+            key, value, headers = reader.read(line, number)
+            delivery = producer.send(topic, value, key=key, headers=headers)
+            delivery.then = note
+            if is_sync:
+                producer.flush()
+    finally:
+        producer.close()
+    if failures:
+        raise CommandRefused(f"{len(failures)} records were not delivered")
+
+
+def _lines(producer: Producer) -> Iterator[bytes]:
+    """Lines without their end; while none is there, what was sent goes out."""
+    source = sys.stdin.fileno()
+    is_terminal = sys.stdin.isatty()
+    pending = b""
+    while True:
+        if not select.select([source], [], [], 0)[0]:
+            producer.flush()
+            if is_terminal:
+                typer.echo(">", nl=False)
+        read = os.read(source, READ_BYTES)
+        if not read:
+            break
+        *lines, pending = (pending + read).split(b"\n")
+        yield from (line.removesuffix(b"\r") for line in lines)
+    if pending:
+        yield pending.removesuffix(b"\r")
