@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "preferred-replica-election": "ottla.cli.tools.preferred_replica_election",
     "console-producer": "ottla.cli.tools.console_producer",
     "console-consumer": "ottla.cli.tools.console_consumer",
+    "consumer-groups": "ottla.cli.tools.consumer_groups",
 }
 
 

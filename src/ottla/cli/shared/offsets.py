@@ -1,0 +1,34 @@
+"""Offsets of many partitions, of which some may have no leader, or be gone."""
+
+from collections.abc import Mapping
+
+from ottla.client.admin.topics import describe_topics
+from ottla.client.blocking import Client
+from ottla.client.fetching.offsets import list_offsets
+from ottla.model.ids import TopicPartition
+
+
+def offsets_at(
+    client: Client, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
+) -> dict[TopicPartition, int]:
+    """The offset for a time of each partition that exists and has a leader; -1 where there is none."""
+    led = partitions_with_leader(client, {name.topic for name in timestamps})
+    wanted = {name: time for name, time in timestamps.items() if name in led}
+    if not wanted:
+        return {}
+    found = client.run(list_offsets, wanted, isolation_level=isolation_level)
+    return {name: row.offset for name, row in found.items()}
+
+
+def partitions_with_leader(client: Client, topics: set[str]) -> set[TopicPartition]:
+    """The partitions of these topics that can be asked."""
+    if not topics:
+        return set()
+    response = client.run(describe_topics, sorted(topics))
+    live = {broker.node_id for broker in response.brokers}
+    return {
+        TopicPartition(row.name, partition.partition_index)
+        for row in response.topics
+        for partition in row.partitions
+        if row.name is not None and partition.leader_id in live
+    }

@@ -1,0 +1,301 @@
+"""``ottla consumer-groups --list`` and ``--describe``, in Kafka's columns."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from ottla.cli.shared.offsets import offsets_at
+from ottla.cli.shared.options import Output
+from ottla.cli.shared.printing import joined, print_rows
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+from ottla.client.admin.asking import until_done
+from ottla.client.admin.groups import describe_group, list_group_offsets, list_groups
+from ottla.client.blocking import Client
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import ANY_BROKER, Operation, ask
+from ottla.client.errors import BrokerError
+from ottla.client.fetching.offsets import LATEST
+from ottla.model.errors import MalformedRequest
+from ottla.model.ids import TopicPartition
+from ottla.wire.apis.describe_groups import DescribedGroup, DescribedGroupMember
+from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
+
+STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
+WIDTH = 15
+_LAST_VERSION_WITH_ONE_KEY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Where a group stands in one partition; ``None`` is not known."""
+
+    group: str
+    partition: TopicPartition
+    committed: int | None
+    end: int | None
+    consumer_id: str = "-"
+    host: str = "-"
+    client_id: str = "-"
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.committed is None or self.end is None else self.end - self.committed
+
+
+def chosen(client: Client, names: list[str]) -> list[str]:
+    """The named groups, or all."""
+    return names or sorted(row.group_id for row in client.run(list_groups) if _is_of_consumers(row))
+
+
+def _is_of_consumers(row: Any) -> bool:
+    return row.protocol_type in ("", PROTOCOL_TYPE)
+
+
+def list_all(client: Client, state: str | None, kind: str | None, output: Output) -> None:
+    """Names, with state and type where asked for."""
+    states = _canonical(state or "")
+    kinds = {part.strip().lower() for part in (kind or "").split(",") if part.strip()}
+    found = sorted(
+        (row for row in client.run(list_groups, states=states) if _is_of_consumers(row)),
+        key=lambda row: row.group_id,
+    )
+    rows = []
+    for row in found:
+        type_ = (row.group_type or "classic").capitalize()
+        if not kinds or type_.lower() in kinds:
+            shown = {"group": row.group_id}
+            if kind is not None:
+                shown["type"] = type_
+            if state is not None:
+                shown["state"] = row.group_state
+            rows.append(shown)
+    if output is not Output.TABLE:
+        print_rows(rows, output)
+    elif state is None and kind is None:
+        for shown in rows:
+            typer.echo(shown["group"])
+    else:
+        width = max([25, *(len(row["group"]) for row in rows)])
+        names = ["group", *(["type"] if kind is not None else []), *(["state"] if state is not None else [])]
+        for cells in ([name.upper() for name in names], *([row[name] for name in names] for row in rows)):
+            typer.echo(f"{cells[0]:<{width}} " + " ".join(f"{cell:<20}" for cell in cells[1:]))
+
+
+def _canonical(text: str) -> list[str]:
+    known = {name.lower(): name for name in STATES}
+    wanted = [part.strip().lower() for part in text.split(",") if part.strip()]
+    for name in wanted:
+        if name not in known:
+            raise UsageRefused(f"--state {name!r} is none of {', '.join(STATES)}")
+    return [known[name] for name in wanted]
+
+
+def describe(client: Client, names: list[str], what: str, verbose: bool, output: Output) -> None:
+    """Each group; one that does not exist is an error."""
+    missing = []
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        group = client.run(describe_group, name)
+        if group.group_state == "Dead":
+            missing.append(name)
+            continue
+        if group.group_state == "Empty" and output is Output.TABLE:
+            typer.echo(f"\nConsumer group '{name}' has no active members.", err=True)
+        elif group.group_state in ("PreparingRebalance", "CompletingRebalance") and output is Output.TABLE:
+            typer.echo(f"\nWarning: Consumer group '{name}' is rebalancing.", err=True)
+        match what:
+            case "members":
+                rows += _members(group, verbose, output)
+            case "state":
+                rows += _state(client, group, output)
+            case _:
+                rows += _offsets(read_lags(client, group), output)
+    if output is not Output.TABLE:
+        print_rows(rows, output)
+    if missing:
+        raise CommandRefused(f"Consumer group '{missing[0]}' does not exist")
+
+
+# ---- offsets
+
+
+def assignment(member: DescribedGroupMember) -> list[TopicPartition]:
+    """What a member reads; nothing where it speaks another protocol."""
+    if not member.member_assignment:
+        return []
+    try:
+        assigned = decode_assignment(member.member_assignment).assigned_partitions
+    except MalformedRequest:
+        return []
+    return sorted(TopicPartition(row.topic, number) for row in assigned for number in row.partitions)
+
+
+def read_lags(client: Client, group: DescribedGroup) -> list[Lag]:
+    """One row for each partition that has a committed offset or a reader."""
+    committed = {
+        name: row.committed_offset
+        for name, row in client.run(list_group_offsets, group.group_id).items()
+        if not row.error_code and row.committed_offset >= 0
+    }
+    readers = {name: member for member in group.members for name in assignment(member)}
+    names = sorted({*committed, *readers})
+    ends = offsets_at(client, dict.fromkeys(names, LATEST))
+    lags = []
+    for name in names:
+        member = readers.get(name)
+        who = (member.member_id, member.client_host, member.client_id) if member else ("-", "-", "-")
+        lags.append(Lag(group.group_id, name, committed.get(name), ends.get(name), *who))
+    return lags
+
+
+def _offsets(lags: list[Lag], output: Output) -> list[dict[str, Any]]:
+    if output is Output.TABLE and lags:
+        typer.echo("\n".join(offset_lines(lags)))
+    return [
+        {
+            "group": lag.group,
+            "topic": lag.partition.topic,
+            "partition": lag.partition.partition,
+            "current_offset": lag.committed,
+            "log_end_offset": lag.end,
+            "lag": lag.lag,
+            "consumer_id": lag.consumer_id,
+            "host": lag.host,
+            "client_id": lag.client_id,
+        }
+        for lag in lags
+    ]
+
+
+def offset_lines(lags: list[Lag]) -> list[str]:
+    """Kafka's table: an empty line, the header, the rows."""
+    group = _width(lag.group for lag in lags)
+    topic = _width(lag.partition.topic for lag in lags)
+    consumer = _width(lag.consumer_id for lag in lags)
+    host = _width(lag.host for lag in lags)
+
+    def line(*cells: object) -> str:
+        shown = ["-" if cell is None else str(cell) for cell in cells]
+        widths = (group, topic, 10, 15, 15, 15, consumer, host, 0)
+        return " ".join(cell.ljust(width) for cell, width in zip(shown, widths, strict=True))
+
+    header = line(
+        "GROUP",
+        "TOPIC",
+        "PARTITION",
+        "CURRENT-OFFSET",
+        "LOG-END-OFFSET",
+        "LAG",
+        "CONSUMER-ID",
+        "HOST",
+        "CLIENT-ID",
+    )
+    rows = [
+        line(
+            lag.group,
+            lag.partition.topic,
+            lag.partition.partition,
+            lag.committed,
+            lag.end,
+            lag.lag,
+            lag.consumer_id,
+            lag.host,
+            lag.client_id,
+        )
+        for lag in lags
+    ]
+    return ["", header, *rows]
+
+
+def _width(texts: Iterable[str]) -> int:
+    return max([WIDTH, *map(len, texts)])
+
+
+# ---- members and state
+
+
+def _members(group: DescribedGroup, verbose: bool, output: Output) -> list[dict[str, Any]]:
+    members = sorted(group.members, key=lambda member: member.member_id)
+    has_instances = any(member.group_instance_id for member in members)
+    columns = ["CONSUMER-ID", *(["GROUP-INSTANCE-ID"] if has_instances else []), "HOST", "CLIENT-ID"]
+    cells = [
+        [
+            member.member_id,
+            *([member.group_instance_id or ""] if has_instances else []),
+            member.client_host,
+            member.client_id,
+        ]
+        for member in members
+    ]
+    if output is Output.TABLE:
+        widths = [_width(row[column] for row in cells) for column in range(len(columns))]
+        first = max(WIDTH, len(group.group_id))
+        typer.echo("")
+        for name, row, count, reads in (
+            ("GROUP", columns, "#PARTITIONS", "ASSIGNMENT"),
+            *(
+                (group.group_id, row, str(len(assignment(member))), _reads(member))
+                for row, member in zip(cells, members, strict=True)
+            ),
+        ):
+            shown = " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            typer.echo(f"{name:<{first}} {shown} {count:<15} {reads if verbose else ''}")
+    return [
+        {
+            "group": group.group_id,
+            "consumer_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+            "host": member.client_host,
+            "client_id": member.client_id,
+            "partitions": [str(name) for name in assignment(member)],
+        }
+        for member in members
+    ]
+
+
+def _reads(member: DescribedGroupMember) -> str:
+    by_topic: dict[str, list[int]] = {}
+    for name in assignment(member):
+        by_topic.setdefault(name.topic, []).append(name.partition)
+    return ", ".join(f"{topic}({joined(numbers)})" for topic, numbers in by_topic.items()) or "-"
+
+
+def _state(client: Client, group: DescribedGroup, output: Output) -> list[dict[str, Any]]:
+    found = client.run(find_coordinator, group.group_id)
+    coordinator = f"{found.host}:{found.port}  ({found.node_id})"
+    if output is Output.TABLE:
+        width = max(25, len(coordinator))
+        typer.echo("")
+        for cells in (
+            ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"),
+            (group.group_id, coordinator, group.protocol_data, group.group_state, len(group.members)),
+        ):
+            typer.echo(f"{cells[0]:<{width}} {cells[1]:<25} {cells[2]:<20} {cells[3]:<15} {cells[4]}")
+    return [
+        {
+            "group": group.group_id,
+            "coordinator": found.node_id,
+            "coordinator_address": f"{found.host}:{found.port}",
+            "assignment_strategy": group.protocol_data,
+            "state": group.group_state,
+            "members": len(group.members),
+        }
+    ]
+
+
+def find_coordinator(engine: Engine, group: str) -> Operation[FindCoordinatorResponse]:
+    """The broker that looks after a group."""
+
+    def attempt(_: int) -> Operation[FindCoordinatorResponse]:
+        request = FindCoordinatorRequest(key=group)
+        found = yield from ask(
+            ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY
+        )
+        if found.error_code:
+            raise BrokerError(found.error_code, found.error_message)
+        return found
+
+    return until_done(engine, "FindCoordinator", None, attempt)
