@@ -82,6 +82,8 @@ def _checked(
 
 def _check_resource(node: "Node", kind: int, name: str) -> None:
     if kind == TOPIC:
+        if not name:
+            raise InvalidResource(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         if name not in node.metadata.topics:
             raise InvalidResource(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif kind == BROKER:

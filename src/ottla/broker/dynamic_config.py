@@ -91,6 +91,10 @@ class DynamicConfigs:
         """Read the settings of new topics, before their logs are made."""
         self._node.zk.run(self._read_topics(list(topics)), lambda _: then())
 
+    def refresh(self, topics: Iterable[str], and_brokers: bool, then: Callable[[], None]) -> None:
+        """Read settings again before the news of a change has come."""
+        self._node.zk.run(self._refresh(list(topics), and_brokers), lambda _: then())
+
     def forget_topics(self, topics: Iterable[str]) -> None:
         """The topics are gone; one of the same name will be another."""
         for topic in topics:
@@ -108,6 +112,12 @@ class DynamicConfigs:
             yield from self._read_topics(list(listed.names))
         yield from self._read_broker(paths.DEFAULT_ENTITY)
         yield from self._read_broker(str(self._node.broker_id))
+
+    def _refresh(self, topics: list[str], and_brokers: bool) -> Steps[None]:
+        yield from self._read_topics(topics)
+        if and_brokers:
+            yield from self._read_broker(paths.DEFAULT_ENTITY)
+            yield from self._read_broker(str(self._node.broker_id))
 
     def _read_topics(self, topics: list[str]) -> Steps[None]:
         for begin in range(0, len(topics), READS_AT_ONCE):

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicId
+from ottla.model.ids import NO_EPOCH, TopicId
 from ottla.replication.events import EpochEndOffset
 from ottla.storage.outcomes import LogSlice
 from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
@@ -67,7 +67,7 @@ class FetchEntry:
         """There are records to read, whether or not there was room for them."""
         self.diverging: EpochEndOffset | None = None
         self.preferred_replica = -1
-        self.leader_epoch = asked.current_leader_epoch
+        self.leader_epoch = epoch if (epoch := asked.current_leader_epoch) >= 0 else NO_EPOCH
         self.fetch_offset = asked.fetch_offset
         self.last_fetched_epoch = asked.last_fetched_epoch
         self.log_start_offset = asked.log_start_offset
@@ -75,7 +75,7 @@ class FetchEntry:
 
     def ask(self, asked: FetchPartition) -> None:
         """Take the position of a request."""
-        self.leader_epoch = asked.current_leader_epoch
+        self.leader_epoch = epoch if (epoch := asked.current_leader_epoch) >= 0 else NO_EPOCH
         self.fetch_offset = asked.fetch_offset
         self.last_fetched_epoch = asked.last_fetched_epoch
         self.log_start_offset = asked.log_start_offset

@@ -30,27 +30,35 @@ def api_versions_of_software(talk: Talk, software: tuple[str, str]) -> None:
     talk.ask(ApiVersionsRequest(client_software_name=name, client_software_version=software_version), 3)
 
 
-def metadata(talk: Talk, version: int, *names: str, note: str = "", **options: bool) -> None:
-    topics = [MetadataRequestTopic(name=name) for name in names]
-    talk.ask(MetadataRequest(topics=topics, **options), version, note=note)
+def metadata(
+    talk: Talk,
+    version: int,
+    *names: str,
+    note: str = "",
+    may_create: bool = True,
+    with_operations: bool = False,
+) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+    if version >= 4:
+        request.allow_auto_topic_creation = may_create
+    if version >= 8:
+        request.include_topic_authorized_operations = with_operations
+        request.include_cluster_authorized_operations = with_operations and version <= 10
+    talk.ask(request, version, note=note)
 
 
 @CASES.add_for(*range(13))
 def metadata_in_version(talk: Talk, version: int) -> None:
     metadata(talk, version, talk.topic("compact"), note="one topic")
-    creation = {"allow_auto_topic_creation": False} if version >= 4 else {}
-    metadata(talk, version, "nobody", note="unknown topic", **creation)
-    metadata(talk, version, "a/b", note="illegal topic", **creation)
+    metadata(talk, version, "nobody", note="unknown topic", may_create=False)
+    metadata(talk, version, "a/b", note="illegal topic", may_create=False)
     if version:
         metadata(talk, version, note="no topics")
 
 
 @CASES.add_for(8, 10, 11, 12)
 def metadata_with_operations(talk: Talk, version: int) -> None:
-    options = {"include_topic_authorized_operations": True}
-    if version <= 10:
-        options["include_cluster_authorized_operations"] = True
-    metadata(talk, version, talk.topic("tiny"), **options)
+    metadata(talk, version, talk.topic("tiny"), with_operations=True)
 
 
 @CASES.add_for(10, 12)
@@ -67,7 +75,7 @@ def metadata_by_id(talk: Talk, version: int) -> None:
 @CASES.add
 def metadata_of_a_topic_named_twice(talk: Talk) -> None:
     metadata(talk, 12, talk.topic("tiny"), talk.topic("tiny"))
-    metadata(talk, 12, talk.target.the_peer.topic("tiny"), "", allow_auto_topic_creation=False)
+    metadata(talk, 12, talk.target.the_peer.topic("tiny"), "", may_create=False)
 
 
 @CASES.add_for((0, False, 1), (0, True, 1), (1, False, 1), (1, False, 2), (1, False, 9))
@@ -113,7 +121,7 @@ def describe_configs_of_the_topic(talk: Talk, name: str) -> None:
 @CASES.add
 def describe_configs_of_brokers(talk: Talk) -> None:
     keys = (
-        "num.io.threads",
+        "queued.max.requests",
         "log.retention.ms",
         "log.cleaner.threads",
         "message.max.bytes",

@@ -61,7 +61,7 @@ class Neutral:
         }
         self._ids = {topic_id: self.text(name) for name, topic_id in target.topic_ids.items()}
 
-    def said(self, response: Any, version: int) -> dict[str, Any]:
+    def said(self, response: msgspec.Struct, version: int) -> dict[str, Any]:
         """The fields of a response that its version has."""
         shown: dict[str, Any] = {}
         for field in fields_of(type(response)):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def handle(node: "Node", request: Request, body: DeleteGroupsRequest) -> DeleteGroupsResponse:
     results: list[DeletableGroupResult] = []
     for group_id in dict.fromkeys(body.groups_names):
-        found = node.coordinator.find(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+        found = node.coordinator.find(group_id)  # "" is a name here, as in Kafka
         if isinstance(found, ErrorCode):
             results.append(DeletableGroupResult(group_id=group_id, error_code=found))
             continue

@@ -34,7 +34,18 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 
-def handle(node: "Node", request: Request, body: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(node: "Node", request: Request, body: DescribeConfigsRequest) -> DescribeConfigsResponse | None:
+    """Settings are read anew: whoever changed them, here or elsewhere, shall find what was just written."""
+    kinds = {resource.resource_type for resource in body.resources}
+    named = {resource.resource_name for resource in body.resources if resource.resource_type == TOPIC}
+    topics = named & node.metadata.topics.keys()
+    if not topics and BROKER not in kinds:
+        return _describe(node, body)
+    node.configs.refresh(topics, BROKER in kinds, lambda: request.reply(_describe(node, body)))
+    return None
+
+
+def _describe(node: "Node", body: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """One result a resource; a resource that cannot be described says why."""
     results = []
     for resource in body.resources:

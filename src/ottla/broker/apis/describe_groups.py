@@ -21,7 +21,7 @@ def handle(node: "Node", request: Request, body: DescribeGroupsRequest) -> Descr
 
 
 def _describe(node: "Node", group_id: str, with_operations: bool) -> DescribedGroup:
-    found = node.coordinator.find(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+    found = node.coordinator.find(group_id)  # "" is a name here, as in Kafka
     if isinstance(found, ErrorCode):
         return describe_refused(group_id, found)
     shard, _ = found

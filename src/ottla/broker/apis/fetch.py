@@ -59,7 +59,7 @@ def _refuse(body: FetchRequest, version: int, error: ErrorCode) -> FetchResponse
                         partition_index=each.partition,
                         error_code=int(error),
                         high_watermark=-1,
-                        records=b"",
+                        records=None if version >= OLDEST_SERVED else b"",
                         aborted_transactions=[],
                     )
                     for each in topic.partitions

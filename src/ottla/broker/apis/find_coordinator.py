@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 GROUP = 0
 TRANSACTION = 1
+SHARE = 2
+SHARE_SINCE = 6
 
 
 def handle(node: "Node", request: Request, body: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -44,6 +46,8 @@ def _find(node: "Node", request: Request, key_type: int, key: str) -> Coordinato
         return _find_group(node, request, key)
     if key_type == TRANSACTION:
         return _find_transaction(node, request, key)
+    if key_type == SHARE and request.api_version >= SHARE_SINCE:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return _nobody(key, ErrorCode.INVALID_REQUEST, MALFORMED)
 
 
