@@ -39,7 +39,7 @@ from ottla.records.record import (
 from ottla.records.varint import read_varint
 
 ZSTD_SINCE_PRODUCE_VERSION = 7
-COUNTED_RECORDS_MAX = 32
+COUNTED_RECORDS_MAX = 8
 """Uncompressed batches up to this many records have their lengths added up."""
 WALKED_RECORDS_MAX = 3
 """Uncompressed batches up to this many records are read whole."""
@@ -207,12 +207,18 @@ def _refuse_count(view: Buffer, header: BatchHeader) -> Refused | None:
     end = header.end_position
     try:
         for _ in range(count):
-            length, position = read_varint(view, position)
+            first = view[position]
+            if first < 0x80:
+                length, position = first >> 1, position + 1
+            elif (second := view[position + 1]) < 0x80:
+                length, position = (first & 0x7F | second << 7) >> 1, position + 2
+            else:
+                length, position = read_varint(view, position)
             position += length
             if length < RECORD_SIZE_MIN - 1 or position > end:
                 return _invalid("a record does not fit its batch")
-    except CorruptRecords as error:
-        return _invalid(str(error))
+    except (CorruptRecords, IndexError):
+        return _invalid("a record has no length")
     return None if position == end else _invalid("bytes are left over behind the last record")
 
 
@@ -314,6 +320,7 @@ def _with_timestamp_type(
         header = header._replace(position=0)
     attributes = header.attributes
     if config.message_timestamp_type == "CreateTime":
+        max_timestamp = max(max_timestamp, NO_TIMESTAMP)
         if attributes & LOG_APPEND_TIME_BIT or max_timestamp != header.max_timestamp:
             attributes &= ~LOG_APPEND_TIME_BIT
             header = restamp_under_crc(view, header, attributes=attributes, max_timestamp=max_timestamp)

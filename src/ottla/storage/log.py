@@ -211,7 +211,7 @@ class Log(LogReader):
         last = headers[-1]
         try:
             segment = self._segments[-1]
-            if self._must_roll(segment, len(data), headers, now_ms):
+            if segment.must_roll(self.config, len(data), last, now_ms):
                 segment = self._roll_to(self._base_for(headers), now_ms)
             segment.append(data, headers, self.config.index_interval_bytes)
         except OSError as error:
@@ -232,23 +232,6 @@ class Log(LogReader):
             return
 
     # -- roll --------------------------------------------------------------------------------------
-
-    def _must_roll(self, segment: Segment, size: int, headers: list[BatchHeader], now_ms: int) -> bool:
-        config = self.config
-        if segment.size + size > config.segment_bytes:
-            return segment.size > 0
-        if not segment.accepts(headers[-1].last_offset):
-            return True
-        if not segment.size:
-            return False
-        wait_ms = config.segment_ms
-        if config.is_compacted and config.max_compaction_lag_ms < wait_ms:
-            wait_ms = config.max_compaction_lag_ms
-        if segment.waited_ms(now_ms, headers[-1].max_timestamp) > wait_ms - config.segment_jitter_ms:
-            return True
-        return len(segment.index) >= config.segment_index_bytes // 8 or (
-            len(segment.times) >= config.segment_index_bytes // 12 - 1
-        )
 
     def _base_for(self, headers: list[BatchHeader]) -> int:
         """Behind the last batch, so that segments join; behind a gap too wide for that, the batch itself."""

@@ -134,11 +134,12 @@ def _finish_swaps(home: PartitionHome, entries: dict[str, DirectoryEntry]) -> No
                     if gone in entries:
                         disk.remove(f"{home.path}/{gone}")
                         del entries[gone]
-    for name in [name for name in entries if name.endswith(SWAP_SUFFIX)]:
+    swaps = [name for name in entries if name.endswith(SWAP_SUFFIX)]
+    for name in swaps:
         plain = name.removesuffix(SWAP_SUFFIX)
         disk.rename(f"{home.path}/{name}", f"{home.path}/{plain}")
         entries[plain] = entries.pop(name)._replace(name=plain)
-    if entries:
+    if swaps:
         disk.sync_directory(home.path)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ottla.config.log import LogConfig
 from ottla.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -168,14 +169,16 @@ class Segment:
 
     def note(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
         """Count a batch that begins at a position, and index it if it is time to."""
-        assert self._max_timestamp is not None, "a segment knows its largest timestamp before it grows"
-        last_offset = header[1] + header[7]
-        if header[9] > self._max_timestamp:
-            self._max_timestamp = header[9]
-            self._max_timestamp_offset = last_offset
+        index, times, largest = self._index, self._times, self._max_timestamp
+        assert index is not None, "a segment is indexed before it grows"
+        assert times is not None, "a segment is indexed before it grows"
+        assert largest is not None, "a segment knows its largest timestamp before it grows"
+        if header[9] > largest:
+            largest = self._max_timestamp = header[9]
+            self._max_timestamp_offset = header[1] + header[7]
         if self.bytes_since_entry > interval_bytes:
-            self.index.append(last_offset, position)
-            self.times.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+            index.append(header[1] + header[7], position)
+            times.maybe_append(largest, self._max_timestamp_offset)
             self.bytes_since_entry = 0
             self.indexes_changed = True
         self.bytes_since_entry += header[2] + LOG_OVERHEAD
@@ -245,10 +248,30 @@ class Segment:
             first = self._first_timestamp = header.max_timestamp
         return first
 
-    def waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
-        """How long the segment has been filled, by its records' time if they have any."""
-        first = self.first_timestamp
-        return batch_timestamp - first if first >= 0 else now_ms - self.created_ms
+    def must_roll(self, config: LogConfig, size: int, last: BatchHeader, now_ms: int) -> bool:
+        """Whether batches of this size, the last of them given, belong into a new segment."""
+        mine = self.size
+        if mine + size > config.segment_bytes:
+            return mine > 0
+        if last[1] + last[7] - self.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        if not mine:
+            return False
+        first = self._first_timestamp
+        if first is None:
+            first = self.first_timestamp
+        waited_ms = last[9] - first if first >= 0 else now_ms - self.created_ms
+        limit_ms = config.segment_ms
+        if waited_ms > limit_ms - config.segment_jitter_ms:
+            return True
+        if (
+            config.max_compaction_lag_ms < limit_ms
+            and config.is_compacted
+            and (waited_ms > config.max_compaction_lag_ms - config.segment_jitter_ms)
+        ):
+            return True
+        entries = self._index
+        return entries is not None and len(entries) >= config.segment_index_bytes // 12 - 1
 
     # -- batches -----------------------------------------------------------------------------------
 
@@ -333,10 +356,6 @@ class Segment:
         if not crc_is_valid(content, read_header(content)):
             raise CorruptRecords(f"the batch at {header.base_offset} fails its checksum")
         return content
-
-    def accepts(self, last_offset: int) -> bool:
-        """Whether an offset can be told relative to the base in 31 bits."""
-        return 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
     def truncate_to(self, offset: int) -> int:
         """Cut off every batch that reaches to an offset or beyond; returns where the rest ends."""

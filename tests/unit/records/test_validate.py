@@ -124,7 +124,7 @@ REFUSALS = [
     ),
     (
         "count of many",
-        lambda: changed(a_batch(20), record_count=19, last_offset_delta=18),
+        lambda: changed(a_batch(8), record_count=7, last_offset_delta=6),
         {},
         ErrorCode.INVALID_RECORD,
         True,

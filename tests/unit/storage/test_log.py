@@ -267,8 +267,8 @@ def test_compacted_topic_rolls_within_its_compaction_lag() -> None:
 def test_full_index_rolls() -> None:
     log = filled(a_log(LogConfig(index_interval_bytes=0, segment_index_bytes=48)), 20)
 
-    assert max(len(segment.index) for segment in log.segments) <= 6
-    assert len(log.segments) == 3
+    assert max(len(segment.index) for segment in log.segments) == 3
+    assert len(log.segments) == 5
 
 
 def test_offset_too_far_from_the_base_rolls() -> None:
