@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "console-producer": "ottla.cli.tools.console_producer",
     "console-consumer": "ottla.cli.tools.console_consumer",
     "consumer-groups": "ottla.cli.tools.consumer_groups",
+    "pipeline": "ottla.cli.pipeline",
 }
 
 

@@ -173,6 +173,26 @@ def _ask_leader(
     return row
 
 
+def fetch_from(
+    engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int, broker: int
+) -> Operation[PartitionData]:
+    """What one broker, leader or follower, holds from a position on. Tries again while the error may pass."""
+    deadline_ms = engine.now_ms + engine.config.default_api_timeout_ms
+    attempts = 0
+    while True:
+        try:
+            row = yield from _ask_leader(engine, config, partition, position, broker)
+        except ClientError as error:
+            if not error.is_retriable or engine.now_ms >= deadline_ms:
+                raise
+            attempts += 1
+            yield from engine.pause(attempts, deadline_ms)
+            yield from engine.refresh(deadline_ms)
+        else:
+            row.records = bytes(row.records) if row.records is not None else None
+            return row
+
+
 def _chunk(partition: TopicPartition, position: int, row: PartitionData) -> Chunk | None:
     data = bytes(row.records) if row.records is not None else b""
     if not data:

@@ -1,0 +1,171 @@
+"""``ottla pipeline run NAME``: one command a job, with the options that the job has."""
+
+import importlib
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ottla.spark.jobs.report import Report
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run a job.")
+
+Servers = Annotated[str, typer.Option("--bootstrap-server", help="The cluster: host:port,host:port.")]
+Master = Annotated[str, typer.Option(help="Spark's master; our code is shipped to its executors.")]
+Follow = Annotated[
+    float | None, typer.Option(help="Go on, with a batch every so many seconds; Ctrl-C ends it.")
+]
+Checkpoint = Annotated[str, typer.Option(help="Where the job keeps how far it is.")]
+
+LOCALHOST = "localhost:9092"
+LOCAL = "local[*]"
+
+
+@app.command()
+def archive(
+    topics: Annotated[str, typer.Option(help="Which topics, separated by commas.")],
+    to: Annotated[str, typer.Option(help="The directory of the Parquet files.")],
+    bootstrap_server: Servers = LOCALHOST,
+    master: Master = LOCAL,
+    follow: Follow = None,
+) -> None:
+    """Topics into partitioned Parquet, each record once; a further run adds what is new."""
+    _run("archive", master, topics=topics, directory=to, bootstrap_servers=bootstrap_server, follow_s=follow)
+
+
+@app.command()
+def replay(
+    source: Annotated[str, typer.Option("--from", help="The directory of an archive.")],
+    topic: Annotated[str, typer.Option(help="The topic to write to.")],
+    source_topic: Annotated[str | None, typer.Option(help="Only what was archived from this topic.")] = None,
+    by_key: Annotated[bool, typer.Option(help="Choose partitions by key instead of by number.")] = False,
+    bootstrap_server: Servers = LOCALHOST,
+    master: Master = LOCAL,
+) -> None:
+    """An archive back into a topic, each partition in its order."""
+    _run(
+        "replay",
+        master,
+        directory=source,
+        topic=topic,
+        source_topic=source_topic,
+        by_key=by_key,
+        bootstrap_servers=bootstrap_server,
+    )
+
+
+@app.command()
+def validate(
+    topic: Annotated[str, typer.Option(help="The topic with JSON values.")],
+    schema: Annotated[str, typer.Option(help="Spark's DDL: 'id BIGINT NOT NULL, name STRING'.")],
+    dead_letter_topic: Annotated[str, typer.Option(help="Where bad records go, with their cause.")],
+    checkpoint: Checkpoint,
+    valid_topic: Annotated[str | None, typer.Option(help="Where good records go, if anywhere.")] = None,
+    bootstrap_server: Servers = LOCALHOST,
+    master: Master = LOCAL,
+    follow: Follow = None,
+) -> None:
+    """JSON records against a schema; bad ones with their cause to a dead-letter topic."""
+    _run(
+        "validate",
+        master,
+        topic=topic,
+        schema=schema,
+        dead_letter_topic=dead_letter_topic,
+        checkpoint=checkpoint,
+        valid_topic=valid_topic,
+        bootstrap_servers=bootstrap_server,
+        follow_s=follow,
+    )
+
+
+@app.command()
+def aggregate(
+    topic: Annotated[str, typer.Option(help="The topic to read.")],
+    to_topic: Annotated[str, typer.Option(help="The topic for the windows.")],
+    checkpoint: Checkpoint,
+    window: Annotated[str, typer.Option(help="How long a window is.")] = "1 minute",
+    watermark: Annotated[str, typer.Option(help="How late a record may come.")] = "1 minute",
+    group_by: Annotated[str | None, typer.Option(help="A field of the JSON value; else the key.")] = None,
+    sum_of: Annotated[str | None, typer.Option(help="A field of the JSON value to sum up.")] = None,
+    bootstrap_server: Servers = LOCALHOST,
+    master: Master = LOCAL,
+    follow: Follow = None,
+) -> None:
+    """Counts and sums per time window, from topic to topic."""
+    _run(
+        "aggregate",
+        master,
+        topic=topic,
+        to_topic=to_topic,
+        checkpoint=checkpoint,
+        window=window,
+        watermark=watermark,
+        group_by=group_by,
+        sum_of=sum_of,
+        bootstrap_servers=bootstrap_server,
+        follow_s=follow,
+    )
+
+
+@app.command()
+def audit(
+    topics: Annotated[str | None, typer.Option(help="Which topics; all if not given.")] = None,
+    bootstrap_server: Servers = LOCALHOST,
+    master: Master = LOCAL,
+) -> None:
+    """Compare every replica of every partition, batch by batch; exit code 1 if one differs."""
+    _run("audit", master, topics=topics, bootstrap_servers=bootstrap_server)
+
+
+@app.command()
+def elections(
+    picture: Annotated[str | None, typer.Option(help="Write a picture to this HTML file.")] = None,
+    bootstrap_server: Servers = LOCALHOST,
+    master: Master = LOCAL,
+) -> None:
+    """Who was elected, why, and how long partitions had no leader."""
+    _run("elections", master, picture=picture, bootstrap_servers=bootstrap_server)
+
+
+@app.command()
+def plan(
+    to: Annotated[str, typer.Option(help="The JSON file for ottla reassign-partitions.")],
+    moves: Annotated[int, typer.Option(min=0, help="At most so many replicas move.")] = 10,
+    bootstrap_server: Servers = LOCALHOST,
+    master: Master = LOCAL,
+) -> None:
+    """A reassignment that evens out leaders and bytes with few moves."""
+    _run("plan", master, file=to, moves_max=moves, bootstrap_servers=bootstrap_server)
+
+
+def _run(name: str, master: str, **options: Any) -> None:
+    """Start Spark, run the job, print its report; a refusal is one sentence."""
+    from ottla.launch.refusal import LaunchRefused
+
+    try:
+        from pyspark.errors import PySparkException
+
+        from ottla.spark.errors import SparkRefused
+        from ottla.spark.jobs.streams import explained
+        from ottla.spark.session import spark_session
+    except ModuleNotFoundError as missing:
+        raise LaunchRefused(f"{missing.name} is not installed; pip install 'ottla[spark]'") from None
+    job = importlib.import_module(f"ottla.spark.jobs.{name}")
+    made = getattr(job, f"{name.capitalize()}Options")(**options)
+    typer.echo(f"starting Spark on {master}")
+    spark = spark_session(master, app_name=f"ottla {name}")
+    try:
+        report: Report = job.run(spark, made, typer.echo)
+    except SparkRefused as refused:
+        raise LaunchRefused(str(refused)) from None
+    except PySparkException as error:
+        if isinstance(ours := explained(error), SparkRefused):
+            raise LaunchRefused(str(ours)) from None
+        raise
+    finally:
+        spark.stop()
+    for line in report.lines():
+        typer.echo(line)
+    if not report.is_well:
+        raise typer.Exit(1)

@@ -1,0 +1,14 @@
+"""The pipeline that people run: each job a small module over the data source.
+
+A job is a function ``run(spark, options) -> Report``; its options are a frozen dataclass beside it.
+"""
+
+JOBS: dict[str, str] = {
+    "archive": "topics into partitioned Parquet, each record once",
+    "replay": "Parquet of an archive back into a topic, in order per partition",
+    "validate": "JSON records against a schema; bad ones with their cause to a dead-letter topic",
+    "aggregate": "counts and sums per time window, from topic to topic",
+    "audit": "every replica of every partition compared, batch by batch",
+    "elections": "who was elected, why, and how long partitions had no leader",
+    "plan": "a reassignment that evens out leaders and bytes with few moves",
+}
