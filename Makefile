@@ -6,7 +6,7 @@ PYTEST := $(VENV)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: setup run test unit check interop bench docs help
+.PHONY: setup run test unit check interop sim fuzz bench docs help
 
 setup: ## make .venv with everything; does nothing when nothing is to do
 	@PYTHON="$(PYTHON)" $(RUN_PYTHON) tools/setup.py
@@ -25,6 +25,12 @@ check: setup ## before every commit: lint, format, types, layers, architecture, 
 
 interop: setup ## the long comparisons with Apache Kafka and with other clients
 	@$(PYTEST) --long $(wildcard tests/interop tests/integration) $(ARGS)
+
+sim: setup ## whole clusters in virtual time: SEEDS=100 of them, or SEED=7 with its story
+	@$(VENV)/ottla sim $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),100) --jobs 2)
+
+fuzz: setup ## N=200000 mutated frames, batches and files: only the declared errors
+	@OTTLA_FUZZ_FRAMES=$(or $(N),200000) OTTLA_FUZZ_N=$(or $(N),200000) $(PYTEST) $(wildcard tests/fuzz) tests/unit/wire/test_hostile_bytes.py $(ARGS)
 
 bench: setup ## benchmarks, Ottla and its peers side by side in one run (NAME=part of a name for some)
 	@$(VENV)/python tools/bench.py $(NAME)
