@@ -1,5 +1,6 @@
 """What ``ottla sim`` prints: one story, or the sum of many runs."""
 
+import logging
 import secrets
 import sys
 import time
@@ -16,6 +17,7 @@ STORY_LINES_OF_A_FAILURE = 40
 
 def play_one(seed: int, seconds: int, *, is_quiet: bool, shrink: bool) -> bool:
     """Play one seed, telling its story as it happens; whether it failed."""
+    _tell_brokers_lines(is_quiet)
     started = time.monotonic()
     outcome = run_seed(seed, seconds, None if is_quiet else typer.echo)
     elapsed_s = time.monotonic() - started
@@ -31,6 +33,14 @@ def play_one(seed: int, seconds: int, *, is_quiet: bool, shrink: bool) -> bool:
     return outcome.failure is not None
 
 
+def _tell_brokers_lines(is_quiet: bool) -> None:
+    """What the brokers log belongs to the story; without a story nobody wants it."""
+    if is_quiet:
+        logging.disable(logging.CRITICAL)
+    else:
+        logging.basicConfig(level=logging.INFO, format="              %(message)s", stream=sys.stdout)
+
+
 def _shortest(seed: int, seconds: int) -> int:
     """The fewest seconds of faults that still fail: halving while it fails, then up again."""
     low, high = 0, seconds
@@ -44,6 +54,7 @@ def _shortest(seed: int, seconds: int) -> int:
 
 
 def _run(arguments: tuple[int, int]) -> Outcome:
+    logging.disable(logging.CRITICAL)
     outcome = run_seed(*arguments)
     if outcome.failure is None:
         outcome.story = []
