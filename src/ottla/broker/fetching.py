@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CONSUMERS_READ_FOLLOWERS_SINCE = 11
 TOPIC_IDS_SINCE = 13
 LEADER_HINTS_SINCE = 16
+WARMED_AHEAD_BYTES = 8 * 1024 * 1024
+"""How far ahead of a reader of old records the next ones are brought into memory."""
 
 _UNKNOWN_TOPIC = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID = int(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -46,6 +48,7 @@ class ParkedFetch:
 
     __slots__ = (
         "_bytes",
+        "_is_warm",
         "_must_answer",
         "_node",
         "deadline_ms",
@@ -80,6 +83,7 @@ class ParkedFetch:
         self.deadline_ms = 0
         self._bytes = 0
         self._must_answer = False
+        self._is_warm = False
 
     @property
     def connection(self) -> Connection:
@@ -96,7 +100,7 @@ class ParkedFetch:
         if is_follower:
             node.waiting.settle_producers()
         if max_wait_ms <= 0 or reader.is_empty or self._must_answer or self._bytes >= self.min_bytes:
-            return self._answer(looked)
+            return None if self._must_warm(looked) else self._answer(looked)
         self._park(looked, max_wait_ms)
         return None
 
@@ -105,7 +109,8 @@ class ParkedFetch:
         looked = self._read(is_first=False)
         if self._must_answer or self._bytes >= self.min_bytes:
             self._node.waiting.deadlines.remove(self)
-            self.request.reply(self._answer(looked))
+            if not self._must_warm(looked):
+                self.request.reply(self._answer(looked))
 
     def answer_now(self) -> None:
         """Do not wait any longer, for whatever reason."""
@@ -115,6 +120,38 @@ class ParkedFetch:
     def expire(self) -> None:
         """The reader has waited long enough: answer with what there is."""
         self.request.reply(self._answer(self._read(is_first=False)))
+
+    def _must_warm(self, looked: list[FetchEntry]) -> bool:
+        """Have old records brought into memory by a thread first: the loop must not wait for the disk."""
+        if self._is_warm:
+            return False
+        cold = [
+            (entry.partition, entry.records)
+            for entry in looked
+            if entry.records is not None
+            and entry.partition is not None
+            and entry.partition.is_cold(entry.records)
+        ]
+        if not cold:
+            return False
+        self._is_warm = True
+        self.reader.parked = None
+
+        def warm() -> None:
+            for _, records in cold:
+                records.warm(WARMED_AHEAD_BYTES)
+
+        def warmed(_: object) -> None:
+            for partition, records in cold:
+                end = records.position + max(records.size, WARMED_AHEAD_BYTES)
+                partition.warm = (records.segment_base_offset, records.position, end)
+            if self.request.is_abandoned:
+                self.abandon()
+            else:
+                self.expire()
+
+        self._node.run_in_thread(warm, warmed)
+        return True
 
     def abandon(self) -> None:
         """The client has gone; a session may be taken up again by another connection."""

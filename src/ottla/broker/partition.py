@@ -26,7 +26,7 @@ from ottla.replication.fetch_checks import check_leader_epoch
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
 from ottla.storage.log import Log
-from ottla.storage.outcomes import Appended, Duplicate
+from ottla.storage.outcomes import Appended, Duplicate, LogSlice
 
 if TYPE_CHECKING:
     from ottla.broker.partitions import Partitions
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ottla.wire.apis.leader_and_isr import LeaderAndIsrPartitionState
 
 log = logging.getLogger(__name__)
+
+WARM_TAIL_BYTES = 256 * 1024 * 1024
+"""How much of the newest segment is believed to be in memory still."""
 
 _NONE = int(ErrorCode.NONE)
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -55,6 +58,7 @@ class Partition:
         "log",
         "name",
         "partition_epoch",
+        "warm",
         "watchers",
     )
 
@@ -70,6 +74,8 @@ class Partition:
         self.follower: PartitionFollower | None = None
         self.watchers: dict[FetchEntry, None] = {}
         """The readers that have this partition on their list."""
+        self.warm: tuple[int, int, int] | None = None
+        """Segment, first and last position that were brought into memory for readers far behind."""
         self.awaited_appends: deque[AwaitedAppend] | None = None
         self.awaited_deletes: list[AwaitedDelete] | None = None
 
@@ -308,6 +314,21 @@ class Partition:
     def check_leadership(self, requested_epoch: int) -> int:
         """Refuse another leader epoch, then everyone if this broker does not lead."""
         return self.check_epoch(requested_epoch) or (_NONE if self.leader is not None else _NOT_LEADER)
+
+    def is_cold(self, records: LogSlice) -> bool:
+        """Would a reader of these perhaps have to wait for the disk? The log's newest part is in memory."""
+        active = self.log.active_segment
+        if (
+            records.segment_base_offset == active.base_offset
+            and active.size - records.position <= WARM_TAIL_BYTES
+        ):
+            return False
+        warm = self.warm
+        return (
+            warm is None
+            or warm[0] != records.segment_base_offset
+            or not warm[1] <= records.position <= records.position + records.size <= warm[2]
+        )
 
     # --- readers ----------------------------------------------------------------------------------------
 

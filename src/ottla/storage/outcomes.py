@@ -5,6 +5,8 @@ from ottla.storage.checkpoints import write_offsets
 from ottla.storage.disk import Buffer, File
 from ottla.storage.log_directory import LogDirectory
 
+WARMED_AT_ONCE = 262_144
+
 
 class Appended:
     """A batch, or several as a follower, is in the log. ``size`` 0: there was nothing to append."""
@@ -71,6 +73,17 @@ class LogSlice:
             return bytes(self._checked(self._file.pread(self.size, self.position)))
         except OSError as error:
             self._directory.fail(error)
+
+    def warm(self, ahead_bytes: int = 0) -> None:
+        """Bring the bytes, and some behind them, into the kernel's memory. For a worker: whoever reads them
+        next does not wait for the disk. What cannot be read is that reader's to find out."""
+        end = self.position + max(self.size, ahead_bytes)
+        try:
+            for position in range(self.position, end, WARMED_AT_ONCE):
+                if self._file is None or not self._file.pread(min(WARMED_AT_ONCE, end - position), position):
+                    return
+        except OSError:
+            return
 
     def _checked(self, content: Buffer) -> Buffer:
         if len(content) != self.size:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from ottla.broker.outputs import Output, RunInThread
+from ottla.config.areas import BrokerConfig
 from ottla.model.errors import ErrorCode
 from support.led_broker import ME, SECOND, THIRD, LedBroker, a_batch, headers
 from support.node_bench import a_config
@@ -245,6 +247,61 @@ def test_a_client_that_has_gone_no_longer_watches_the_partition() -> None:
     assert broker.partition.watchers == {}
     broker.produce_now(a_batch("b"))
     assert broker.fetched(consumer) is None
+
+
+class HeldThreads(LedBroker):
+    """Work for threads waits until the test lets it be done."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.work: list[RunInThread] = []
+        self.holds = False
+        super().__init__(config)
+
+    def _perform(self, output: Output) -> None:
+        if isinstance(output, RunInThread) and self.holds:
+            self.work.append(output)
+        else:
+            super()._perform(output)
+
+
+def test_old_records_are_brought_into_memory_by_a_thread_before_they_are_read() -> None:
+    """The loop does not wait for the disk; and one trip of the thread serves the fetches that follow."""
+    broker = HeldThreads(a_config(log_segment_bytes=200))
+    broker.lead(isr=(ME,))
+    for value in "abcdef":
+        broker.produce_now(a_batch(value * 100))
+    broker.holds = True
+
+    consumer = broker.fetch(0, max_wait_ms=0, partition_max_bytes=100)
+    assert broker.fetched(consumer) is None
+    [work] = broker.work
+    work.work()
+    broker.node.on_work_done(work.token, None)
+    broker.settle()
+
+    answer = broker.fetched(consumer)
+    assert answer is not None
+    assert [each.base_offset for each in headers(answer.responses[0].partitions[0])] == [0]
+    assert headers(broker.fetch_now(0))
+    assert headers(broker.fetch_now(5)), "the newest segment is in memory anyway"
+
+
+def test_a_client_that_left_while_its_old_records_were_read_is_forgotten() -> None:
+    broker = HeldThreads(a_config(log_segment_bytes=200))
+    broker.lead(isr=(ME, SECOND))
+    for value in "abc":
+        broker.produce_now(a_batch(value * 100))
+    consumer = broker.fetch(0, max_wait_ms=5_000)
+    broker.holds = True
+    broker.fetch(3, replica=SECOND)
+    [work] = broker.work
+
+    broker.node.on_client_lost(consumer)
+    broker.node.on_work_done(work.token, None)
+    broker.settle()
+
+    assert broker.fetched(consumer) is None
+    assert not any(entry.reader.replica_id < 0 for entry in broker.partition.watchers)
 
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
