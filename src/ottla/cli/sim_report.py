@@ -38,7 +38,14 @@ def _tell_brokers_lines(is_quiet: bool) -> None:
     if is_quiet:
         logging.disable(logging.CRITICAL)
     else:
-        logging.basicConfig(level=logging.INFO, format="              %(message)s", stream=sys.stdout)
+        logging.basicConfig(level=logging.INFO, format="              %(message)s", handlers=[_Teller()])
+
+
+class _Teller(logging.Handler):
+    """Prints what is logged; a closed pipe ends the story instead of being logged itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(self.format(record))
 
 
 def _shortest(seed: int, seconds: int) -> int:
