@@ -40,6 +40,7 @@ from ottla.wire.primitives import Buffer
 LEADER_AND_ISR_VERSION = 7
 UPDATE_METADATA_VERSION = 8
 STOP_REPLICA_VERSION = 4
+ENCODINGS_KEPT = 200
 
 _LEADER_AND_ISR_HEAD = Packer(">i?iqb")
 _UPDATE_METADATA_HEAD = Packer(">i?iq")
@@ -86,23 +87,34 @@ PreparedUpdateMetadataResponse = UpdateMetadataResponse
 
 
 class ControllerRequests:
-    """Writes the requests of one term; keeps the last encoding, because replicas are told alike."""
+    """Writes the requests of one term; keeps the last encodings, because replicas are told alike."""
 
     def __init__(self, controller: BrokerId, controller_epoch: int) -> None:
         self._controller = controller
         self._controller_epoch = controller_epoch
-        self._last_entries: tuple[LeaderAndIsrEntry, ...] = ()
-        self._last_rest = b""
+        self._encoded: dict[int, tuple[tuple[LeaderAndIsrEntry, ...], bytes]] = {}
+        """The last encodings, by the identity of their first entry."""
 
     def leader_and_isr(self, order: SendLeaderAndIsr) -> PreparedLeaderAndIsrRequest:
         """LeaderAndIsr for one broker."""
         head = _LEADER_AND_ISR_HEAD.pack(
             self._controller, False, self._controller_epoch, order.broker_epoch, 0
         )
-        if not _are_same(order.entries, self._last_entries):
-            self._last_rest = _leader_and_isr_rest(order.entries)
-            self._last_entries = order.entries
-        return PreparedLeaderAndIsrRequest(head, self._last_rest)
+        return PreparedLeaderAndIsrRequest(head, self._rest_of(order.entries))
+
+    def _rest_of(self, entries: tuple[LeaderAndIsrEntry, ...]) -> bytes:
+        known = self._encoded.get(id(entries[0]))
+        if known is not None and _are_same(entries, known[0]):
+            return known[1]
+        rest = _leader_and_isr_rest(entries)
+        if len(self._encoded) >= ENCODINGS_KEPT:
+            self._encoded.clear()
+        self._encoded[id(entries[0])] = (entries, rest)
+        return rest
+
+    def forget_encodings(self) -> None:
+        """The turn is over: the next one has entries of its own."""
+        self._encoded.clear()
 
     def update_metadata(
         self, order: SendUpdateMetadata

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_REBALANCE_MS = 5_000
+PARTITIONS_A_REQUEST = 1_000
+"""How many partitions one LeaderAndIsr request names at most."""
 MISTAKES = (AssertionError, LookupError, TypeError, ValueError, AttributeError)
 """What a mistake of ours raises: this broker gives way to another instead of dying with the office."""
 
@@ -198,6 +200,7 @@ class Term:
         except MISTAKES as mistake:
             log.exception("the controller cannot go on turn=%s", name)
             raise TermEnded(f"{type(mistake).__name__} in {name}: {mistake}") from mistake
+        self._requests.forget_encodings()
         took_ms = self.node.clock.monotonic_ms() - began_ms
         if news is not None:
             log.info("turn cause=%r decided=%d ms=%d epoch=%d", name, decided, took_ms, self.fence.epoch)
@@ -285,6 +288,12 @@ class Term:
     # ---- requests and their answers
 
     def _send_leader_and_isr(self, order: SendLeaderAndIsr) -> None:
+        """In portions: a broker that makes thousands of logs at once would not answer ZooKeeper meanwhile."""
+        for begin in range(0, len(order.entries), PARTITIONS_A_REQUEST):
+            entries = order.entries[begin : begin + PARTITIONS_A_REQUEST]
+            self._send_portion(SendLeaderAndIsr(order.broker, order.broker_epoch, entries, order.cause))
+
+    def _send_portion(self, order: SendLeaderAndIsr) -> None:
         request = self._requests.leader_and_isr(order)
         topics = {entry.topic_id: entry.partition.topic for entry in order.entries}
 

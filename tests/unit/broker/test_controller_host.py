@@ -202,10 +202,20 @@ class TestWrites:
         assert bench.state("orders", 999) == LeaderAndIsr(1, 0, (1, 2), 0, 1)  # type: ignore[arg-type]
         assert len([op for op in bench.zk_log if writes_states(op)]) == 4
         told = bench.told_of(LeaderAndIsrRequest)
-        assert sorted(host for host, _ in told) == ["one", "three", "two"]
+        assert sorted(host for host, _ in told) == ["one", "three", "two"], "667 partitions fit one request"
         assert all(row.is_new for _, r in told for t in r.topic_states for row in t.partition_states)
         metadata = bench.told_of(UpdateMetadataRequest)
         assert sorted(host for host, _ in metadata) == ["one", "three", "two"]
+
+    def test_a_broker_hears_of_thousands_of_partitions_in_portions_and_of_the_metadata_last(self):
+        bench = in_office(2)
+
+        bench.create_topic("orders", *[(1, 2)] * 2_500)
+
+        heard = [request for host, request in bench.told if host == "two"]
+        sizes = [len(r.topic_states[0].partition_states) for r in heard]
+        assert [type(r) for r in heard] == [LeaderAndIsrRequest] * 3 + [UpdateMetadataRequest]
+        assert sizes == [1_000, 1_000, 500, 2_500]
 
     def test_added_partitions_are_created_beside_the_others(self):
         bench = in_office(2, topics={"orders": ((1, 2),)})
