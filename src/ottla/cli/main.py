@@ -29,6 +29,12 @@ COMMANDS: dict[str, str] = {
     "console-producer": "ottla.cli.tools.console_producer",
     "console-consumer": "ottla.cli.tools.console_consumer",
     "consumer-groups": "ottla.cli.tools.consumer_groups",
+    "get-offsets": "ottla.cli.tools.get_offsets",
+    "configs": "ottla.cli.tools.configs",
+    "delete-records": "ottla.cli.tools.delete_records",
+    "log-dirs": "ottla.cli.tools.log_dirs",
+    "cluster-id": "ottla.cli.tools.cluster_id",
+    "broker-api-versions": "ottla.cli.tools.broker_api_versions",
     "pipeline": "ottla.cli.pipeline",
 }
 

@@ -1,0 +1,57 @@
+"""``ottla delete-records``: Kafka's ``kafka-delete-records``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
+from ottla.cli.shared.refusal import CommandRefused
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def delete_records(
+    offset_json_file: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help='A file like {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}.',
+        ),
+    ],
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+) -> None:
+    """Delete all records before an offset; -1 stands for all that are committed.
+
+    Example: `ottla delete-records --offset-json-file before.json`.
+    """
+    from ottla.cli.shared.connection import connected, reason
+    from ottla.cli.shared.json_files import partition_rows, read_json
+    from ottla.cli.shared.offsets import partitions_with_leader
+    from ottla.client.admin.topics import delete_records
+
+    before = {}
+    for name, row in partition_rows(read_json(offset_json_file), str(offset_json_file)):
+        offset = row.get("offset")
+        if not isinstance(offset, int) or offset < -1:
+            raise CommandRefused(f"{offset_json_file}: {name} has no offset")
+        before[name] = offset
+    with connected(bootstrap_server, command_config) as client:
+        led = partitions_with_leader(client, {name.topic for name in before})
+        wanted = {name: offset for name, offset in before.items() if name in led}
+        typer.echo("Executing records delete operation")
+        done = client.run(delete_records, wanted) if wanted else {}
+        typer.echo("Records delete operation completed:")
+        failed = 0
+        for name in before:
+            row_ = done.get(name)
+            if row_ is not None and not row_.error_code:
+                typer.echo(f"partition: {name}\tlow_watermark: {row_.low_watermark}")
+                continue
+            failed += 1
+            why = "it does not exist or has no leader" if row_ is None else reason(row_.error_code)
+            typer.echo(f"partition: {name}\terror: {why}")
+    if failed:
+        raise CommandRefused(f"records of {failed} partitions were not deleted")
