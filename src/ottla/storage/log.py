@@ -217,6 +217,8 @@ class Log(LogReader):
         except OSError as error:
             self._take_back()
             directory.fail(error)
+        except CorruptRecords as error:
+            directory.fail_as_corrupt(self.partition, error)
         self.end_offset = self._written_end = last[1] + last[7] + 1
         tail = self._tail
         if tail is None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec, Protocol, Ty
 
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicPartition
+from ottla.records.batch import CorruptRecords
 from ottla.storage.checkpoints import RECOVERY_POINTS, write_offsets
 from ottla.storage.disk import Disk, File
 
@@ -81,6 +82,10 @@ class LogDirectory:
             self.failure = str(error)
         raise LogDirectoryFailed(self.path, self.failure) from error
 
+    def fail_as_corrupt(self, partition: TopicPartition, error: CorruptRecords) -> NoReturn:
+        """Take the directory offline because it does not give back what was written to it."""
+        self.fail(OSError(f"{partition} is corrupt: {error}"))
+
     def check_online(self) -> None:
         if self.failure is not None:
             raise LogDirectoryFailed(self.path, self.failure)
@@ -134,7 +139,7 @@ _Result = TypeVar("_Result")
 def guarded(
     method: Callable[Concatenate[_Self, _Arguments], _Result],
 ) -> Callable[Concatenate[_Self, _Arguments], _Result]:
-    """Turn the disk's errors into the directory's failure, and refuse to touch a failed directory."""
+    """Turn the disk's errors and lies into the directory's failure; refuse to touch a failed directory."""
 
     def guard(self: _Self, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         directory = self.home.directory
@@ -143,6 +148,8 @@ def guarded(
             return method(self, *args, **kwargs)
         except OSError as error:
             directory.fail(error)
+        except CorruptRecords as error:
+            directory.fail_as_corrupt(self.home.partition, error)
 
     guard.__name__, guard.__doc__ = method.__name__, method.__doc__
     return guard

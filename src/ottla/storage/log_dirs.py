@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from ottla.config.log import NEVER_MS, LogConfig
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicId, TopicPartition
+from ottla.records.batch import CorruptRecords
 from ottla.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     CLEAN_SHUTDOWN_CONTENT,
@@ -116,6 +117,8 @@ class LogDirs:
                 self._open_directory(directory, default, by_topic, now_ms)
             except OSError as error:
                 self._note_failure(directory, error)
+            except CorruptRecords as error:
+                self._note_failure(directory, OSError(f"a log is corrupt: {error}"))
             except LogDirectoryFailed as failed:
                 log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
 

@@ -189,7 +189,7 @@ class LogReader:
         except OSError as error:
             directory.fail(error)
         except CorruptRecords as error:
-            directory.fail(OSError(f"{self.partition}: {error}"))
+            directory.fail_as_corrupt(self.partition, error)
 
     def _read(self, offset: int, max_bytes: int, limit_offset: int, min_one_batch: bool) -> LogSlice:
         directory = self.home.directory
