@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,7 +25,7 @@ Producer = tuple[int, int, int]
 def compacted_twins(directory: Path, **config: str) -> TwinLogs:
     always = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0"}
     retention = {"delete_retention_ms": str(RETENTION_MS)}
-    return TwinLogs(directory, **{"segment_bytes": "1200", **always, **retention, **config})
+    return TwinLogs(directory, 1_000, **{"segment_bytes": "1200", **always, **retention, **config})
 
 
 def a_batch(
@@ -201,7 +202,7 @@ AT_LAST = [("clean",), ("later", RETENTION_MS + 1), ("roll",), ("plain", "ab"), 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps)
 def test_random_logs_are_compacted_alike(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
 ) -> None:
     twins = compacted_twins(tmp_path_factory.mktemp("compacted"), segment_bytes="500")
     sequences: dict[int, int] = {}

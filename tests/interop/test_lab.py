@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from support.apache import ApacheCluster, JavaError, brokers_known_to, java_harness, run_tool
+from support.apache import ApacheCluster, JavaError, brokers_known_to, java_harness, kafka_jars, run_tool
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -63,3 +66,42 @@ def test_brokers_are_killed_paused_and_return(tmp_path: Path) -> None:
         assert "shut down completed" in second.log_text()
     finally:
         cluster.stop()
+
+
+def test_a_missing_maven_skips_with_one_line_and_fails_where_nothing_may_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "java").write_text("#!/bin/sh\n")
+    (tmp_path / "java").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("OTTLA_LAB", str(tmp_path / "lab"))
+
+    monkeypatch.setenv("CI", "")
+    with pytest.raises(pytest.skip.Exception, match="mvn is not on the PATH"):
+        kafka_jars.__wrapped__()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="mvn is not on the PATH"):
+        kafka_jars.__wrapped__()
+
+
+def test_a_directory_of_the_lab_is_built_once_however_many_ask(tmp_path: Path) -> None:
+    script = (
+        "import sys, pathlib, time\n"
+        "from support.lab import built_once\n"
+        "def build(target):\n"
+        "    with open(sys.argv[1] + '/builders', 'a') as file: file.write('x')\n"
+        "    time.sleep(0.3)\n"
+        "    (target / 'whole').touch()\n"
+        "assert (built_once(pathlib.Path(sys.argv[1]) / 'lab' / 'thing', build) / 'whole').exists()\n"
+    )
+    tests = Path(__file__).resolve().parents[1]
+    asking = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)], env={**os.environ, "PYTHONPATH": str(tests)}
+        )
+        for _ in range(3)
+    ]
+
+    assert [each.wait(60) for each in asking] == [0, 0, 0]
+    assert (tmp_path / "builders").read_text() == "x"
+    assert sorted(each.name for each in (tmp_path / "lab").iterdir()) == ["thing", "thing.lock"]

@@ -169,7 +169,6 @@ def test_truncation_inside_and_between_batches_leaves_the_same_log(tmp_path: Pat
     twins.close()
 
 
-@pytest.mark.xfail(strict=True, reason="the snapshot behind the end is taken for the state of the log")
 def test_a_restart_after_a_cut_inside_a_batch_finds_the_producers(tmp_path: Path) -> None:
     twins = TwinLogs(tmp_path)
     twins.append(a_batch(2, producer=(7, 0, 0)))
@@ -292,7 +291,7 @@ def test_random_lives_are_lived_alike(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
 ) -> None:
     settings = {"segment_bytes": "2500", "index_interval_bytes": "300", "retention_ms": "4000"}
-    twins = TwinLogs(tmp_path_factory.mktemp("twins"), **settings)
+    twins = TwinLogs(tmp_path_factory.mktemp("twins"), 1_000, **settings)
     epoch = 0
     for kind, *arguments in steps:
         twins.now_ms += 10
