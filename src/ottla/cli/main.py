@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "consumer-groups": "ottla.cli.tools.consumer_groups",
     "get-offsets": "ottla.cli.tools.get_offsets",
     "configs": "ottla.cli.tools.configs",
+    "reassign-partitions": "ottla.cli.tools.reassign_partitions",
     "delete-records": "ottla.cli.tools.delete_records",
     "log-dirs": "ottla.cli.tools.log_dirs",
     "cluster-id": "ottla.cli.tools.cluster_id",

@@ -1,0 +1,135 @@
+"""``ottla reassign-partitions``: Kafka's ``kafka-reassign-partitions``, with a rehearsal and a wait."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.shared.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapServer,
+    CommandConfig,
+    exactly_one,
+    only_with,
+)
+from ottla.cli.shared.refusal import UsageRefused
+
+app = typer.Typer(add_completion=False)
+
+_PLAN = "--reassignment-json-file"
+_ALLOWED = {
+    "--generate": ("--topics-to-move-json-file", "--broker-list", "--disable-rack-aware"),
+    "--execute": (_PLAN, "--throttle", "--additional", "--preserve-throttles", "--dry-run", "--wait"),
+    "--verify": (_PLAN, "--preserve-throttles", "--wait"),
+    "--cancel": (_PLAN, "--preserve-throttles"),
+    "--list": (),
+}
+
+
+@app.command()
+def reassign_partitions(
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    generate: Annotated[bool, typer.Option("--generate", help="Propose a plan; nothing is moved.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Start the moves of a plan.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="How far are the moves of a plan?")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Turn the moves of a plan back.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="All moves that go on.")] = False,
+    reassignment_json_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='A plan: {"partitions": [{"topic": "foo", "partition": 1, "replicas": [1,2,3]}]}.',
+        ),
+    ] = None,
+    topics_to_move_json_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help='For --generate: {"topics": [{"topic": "foo"}]}.')
+    ] = None,
+    broker_list: Annotated[
+        str | None, typer.Option("--broker-list", metavar="0,1,...", help="For --generate: where to.")
+    ] = None,
+    disable_rack_aware: Annotated[
+        bool, typer.Option("--disable-rack-aware", help="For --generate: do not look at racks.")
+    ] = False,
+    throttle: Annotated[int, typer.Option("--throttle", help="Bytes a second between brokers.")] = -1,
+    replica_alter_log_dirs_throttle: Annotated[
+        int, typer.Option(help="Not supported: replicas do not move between directories.")
+    ] = -1,
+    additional: Annotated[
+        bool, typer.Option("--additional", help="Start although others go on; also changes a throttle.")
+    ] = False,
+    preserve_throttles: Annotated[
+        bool, typer.Option("--preserve-throttles", help="Leave throttles as they are.")
+    ] = False,
+    timeout: Annotated[int, typer.Option(help="Accepted for Kafka's sake.")] = 10_000,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --execute: show what would move, and how much.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay until all is moved, showing progress; then lift throttles.")
+    ] = False,
+    command_config: CommandConfig = None,
+) -> None:
+    """Move partitions between brokers: propose, rehearse, execute, verify, cancel.
+
+    Example: `ottla reassign-partitions --execute --reassignment-json-file plan.json --throttle 50000000
+    --wait`.
+    """
+    action = exactly_one(
+        {
+            "--generate": generate,
+            "--execute": execute,
+            "--verify": verify,
+            "--cancel": cancel,
+            "--list": list_,
+        }
+    )
+    only_with(
+        action,
+        _ALLOWED[action],
+        {
+            _PLAN: reassignment_json_file,
+            "--topics-to-move-json-file": topics_to_move_json_file,
+            "--broker-list": broker_list,
+            "--disable-rack-aware": disable_rack_aware,
+            "--throttle": throttle if throttle != -1 else None,
+            "--additional": additional,
+            "--preserve-throttles": preserve_throttles,
+            "--dry-run": dry_run,
+            "--wait": wait,
+        },
+    )
+    if replica_alter_log_dirs_throttle != -1:
+        raise UsageRefused("--replica-alter-log-dirs-throttle is not supported: directories are not changed")
+    if throttle != -1 and throttle < 1:
+        raise UsageRefused("--throttle must be at least 1 byte a second")
+
+    from ottla.cli.shared.connection import connected
+    from ottla.cli.tools import reassignment, reassignment_progress
+    from ottla.cli.tools.reassignment_plan import read_plan
+
+    if action == "--generate":
+        if topics_to_move_json_file is None or not broker_list:
+            raise UsageRefused("--generate needs --topics-to-move-json-file and --broker-list")
+        with connected(bootstrap_server, command_config) as client:
+            reassignment.generate(client, topics_to_move_json_file, broker_list, not disable_rack_aware)
+        return
+    if action == "--list":
+        with connected(bootstrap_server, command_config) as client:
+            reassignment.list_moves(client)
+        return
+    if reassignment_json_file is None:
+        raise UsageRefused(f"{action} needs {_PLAN}")
+    plan = read_plan(reassignment_json_file)
+    with connected(bootstrap_server, command_config) as client:
+        match action:
+            case "--execute" if dry_run:
+                reassignment_progress.rehearse(client, plan, throttle)
+                return
+            case "--execute":
+                reassignment.execute(client, plan, throttle, additional, preserve_throttles)
+            case "--cancel":
+                reassignment.cancel(client, plan, preserve_throttles)
+        if wait:
+            reassignment_progress.wait(client, plan)
+        if action == "--verify" or wait:
+            reassignment.verify(client, plan, preserve_throttles)

@@ -1,0 +1,53 @@
+"""Plans of reassignments as JSON, and the cluster's present one."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ottla.cli.shared.json_files import partition_rows, read_json
+from ottla.cli.shared.refusal import CommandRefused
+from ottla.client.admin.topics import describe_topics
+from ottla.client.blocking import Client
+from ottla.model.ids import TopicPartition
+
+Plan = dict[TopicPartition, tuple[int, ...]]
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan file; what Kafka's tool would refuse is refused here."""
+    plan: Plan = {}
+    for name, row in partition_rows(read_json(path), str(path)):
+        replicas = row.get("replicas")
+        if not isinstance(replicas, list) or not replicas or not all(type(r) is int for r in replicas):
+            raise CommandRefused(f"{path}: {name} has no list of replicas")
+        if len(set(replicas)) != len(replicas):
+            raise CommandRefused(f"{path}: {name} names a replica twice")
+        if any(directory != "any" for directory in row.get("log_dirs", ())):
+            raise CommandRefused(f'{path}: {name} names a log directory; only "any" is supported')
+        plan[name] = tuple(replicas)
+    return plan
+
+
+def plan_text(plan: Mapping[TopicPartition, tuple[int, ...]]) -> str:
+    """A plan as Kafka's tool writes it."""
+    rows = [
+        {
+            "topic": name.topic,
+            "partition": name.partition,
+            "replicas": list(replicas),
+            "log_dirs": ["any"] * len(replicas),
+        }
+        for name, replicas in sorted(plan.items())
+    ]
+    return json.dumps({"version": 1, "partitions": rows}, separators=(",", ":"))
+
+
+def present_plan(client: Client, topics: set[str]) -> Plan:
+    """Who holds the partitions of these topics now; a topic that is not there is refused."""
+    plan: Plan = {}
+    for row in client.run(describe_topics, sorted(topics)).topics:
+        if row.error_code or row.name is None:
+            raise CommandRefused(f"there is no topic {row.name}; see `ottla topics --list`")
+        for partition in row.partitions:
+            plan[TopicPartition(row.name, partition.partition_index)] = partition.replica_nodes
+    return plan
