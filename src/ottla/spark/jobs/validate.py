@@ -58,9 +58,9 @@ def run(spark: SparkSession, options: ValidateOptions, tell: Tell) -> Report:
 
 def with_cause(rows: DataFrame, schema: StructType) -> DataFrame:
     """The rows, and in ``_cause`` what is wrong with each; null if nothing is."""
-    reading = StructType([*schema.fields, StructField(UNREADABLE, StringType())])
-    for field in reading.fields:
-        field.nullable = True
+    # What is missing must be seen by us: Spark reads a field that is not nullable as null all the same.
+    fields = [StructField(field.name, field.dataType) for field in schema.fields]
+    reading = StructType([*fields, StructField(UNREADABLE, StringType())])
     parsed = F.from_json(
         F.col("value").cast("string"),
         reading,

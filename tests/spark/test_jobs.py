@@ -1,0 +1,204 @@
+"""The pipeline's jobs, each against a cluster of ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("numba")
+
+from ottla.client.admin.topics import a_topic, create_topics
+from ottla.client.blocking import Client
+from ottla.launch.cluster import Cluster
+from ottla.spark.jobs import JOBS, aggregate, archive, audit, elections, plan, replay, validate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+START_MS = 1_700_000_000_000
+
+
+def quiet(_: str) -> None:
+    """Progress that nobody reads."""
+
+
+def write(cluster: Cluster, topic: str, values: list[bytes], *, step_ms: int = 1000) -> None:
+    """A topic of two partitions, with these values in order and times that go on with them."""
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(create_topics, [a_topic(topic, partitions=2, replication_factor=3)])
+        producer = client.producer()
+        for n, value in enumerate(values):
+            producer.send(
+                topic, value, partition=n % 2, key=b"%d" % (n % 3), timestamp_ms=START_MS + n * step_ms
+            )
+        producer.flush()
+
+
+def rows_of(spark: SparkSession, cluster: Cluster, topic: str) -> DataFrame:
+    reader = spark.read.format("ottla").option("kafka.bootstrap.servers", cluster.bootstrap_servers)
+    return reader.options(subscribe=topic, includeHeaders="true").load()
+
+
+def test_an_archive_holds_each_record_once_and_replays_in_order(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    servers = cluster.bootstrap_servers
+    write(cluster, "events", [b"%d" % n for n in range(100)])
+    with Client(servers) as client:
+        client.run(create_topics, [a_topic("again", partitions=2, replication_factor=3)])
+    asked = archive.ArchiveOptions(
+        bootstrap_servers=servers,
+        topics="events",
+        directory=str(tmp_path / "archive"),
+        max_offsets_per_batch=30,
+    )
+
+    archive.run(spark, asked, quiet)
+    write(cluster, "events", [b"%d" % n for n in range(100, 120)])
+    report = archive.run(spark, asked, quiet)
+    wanted = replay.ReplayOptions(bootstrap_servers=servers, directory=asked.directory, topic="again")
+    first = replay.run(spark, wanted, quiet)
+    second = replay.run(spark, wanted, quiet)
+
+    (held,) = report.tables
+    assert held.rows == [("events", 0, 60, 0, 59, 0), ("events", 1, 60, 0, 59, 0)]
+    assert (first.headline, second.headline) == (
+        "120 records replayed into again",
+        "0 records replayed into again",
+    )
+    columns = ["partition", "offset", "key", "value", "timestamp"]
+    before = rows_of(spark, cluster, "events").select(columns).orderBy("partition", "offset").collect()
+    after = rows_of(spark, cluster, "again").select(columns).orderBy("partition", "offset").collect()
+    assert after == before
+
+
+def test_bad_json_goes_to_the_dead_letter_topic_with_its_cause(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    write(cluster, "json", [b'{"id": 1, "name": "x"}', b"{oops", b'{"name": "y"}', b'{"id": "three"}'])
+    options = validate.ValidateOptions(
+        bootstrap_servers=cluster.bootstrap_servers,
+        topic="json",
+        schema="id BIGINT NOT NULL, name STRING",
+        dead_letter_topic="json-dead",
+        valid_topic="json-good",
+        checkpoint=str(tmp_path / "checkpoint"),
+    )
+
+    report = validate.run(spark, options, quiet)
+
+    assert report.headline == "4 records checked, 1 valid, 3 to json-dead"
+    dead = {
+        row["value"]: {header["key"]: header["value"] for header in row["headers"]}
+        for row in rows_of(spark, cluster, "json-dead").collect()
+    }
+    assert {value: headers["ottla.cause"] for value, headers in dead.items()} == {
+        b"{oops": b"the value is no JSON of the schema",
+        b'{"name": "y"}': b"field id is missing",
+        b'{"id": "three"}': b"the value is no JSON of the schema",
+    }
+    assert dead[b"{oops"]["ottla.origin"] == b"json-1-0"
+    assert [row["value"] for row in rows_of(spark, cluster, "json-good").collect()] == [
+        b'{"id": 1, "name": "x"}'
+    ]
+
+
+def test_windows_that_are_over_are_counted_and_summed(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    values = [json.dumps({"colour": "red" if n % 4 else "blue", "price": 2}).encode() for n in range(60)]
+    write(cluster, "prices", [*values, *[b"{}"] * 2], step_ms=60_000)
+    options = aggregate.AggregateOptions(
+        bootstrap_servers=cluster.bootstrap_servers,
+        topic="prices",
+        to_topic="prices-by-hour",
+        checkpoint=str(tmp_path / "checkpoint"),
+        window="1 day",
+        watermark="1 minute",
+        group_by="colour",
+        sum_of="price",
+    )
+
+    aggregate.run(spark, options, quiet)
+    write(cluster, "prices", [b'{"colour": "late"}'] * 4, step_ms=100_000_000)
+    aggregate.run(spark, options, quiet)
+
+    found = [json.loads(row["value"]) for row in rows_of(spark, cluster, "prices-by-hour").collect()]
+    sums = {
+        row.get("group"): (row["count"], row.get("sum"))
+        for row in found
+        if row.get("group") in ("red", "blue")
+    }
+    assert sums == {"red": (45, 90.0), "blue": (15, 30.0)}
+
+
+def test_replicas_that_are_equal_pass_the_audit(spark: SparkSession, cluster: Cluster) -> None:
+    write(cluster, "audited", [b"%d" % n for n in range(50)])
+    options = audit.AuditOptions(bootstrap_servers=cluster.bootstrap_servers, topics="audited")
+
+    report = audit.run(spark, options, quiet)
+
+    assert report.is_well, list(report.lines())
+    assert report.headline.startswith("6 replicas, ")
+    assert report.headline.endswith("all equal")
+
+
+def test_a_batch_that_differs_or_is_missing_fails_the_audit(spark: SparkSession) -> None:
+    def a_batch(broker: int, base_offset: int, crc: int) -> tuple[object, ...]:
+        return ("t", 0, broker, base_offset, base_offset + 9, 1, crc, 100, 40, 0)
+
+    same = [a_batch(broker, 0, 5) for broker in range(3)]
+    other = [a_batch(0, 10, 6), a_batch(1, 10, 7), a_batch(2, 10, 6)]
+    absent = [a_batch(0, 20, 8), a_batch(2, 20, 8)]
+    above = [a_batch(1, 40, 9)]
+    batches = spark.createDataFrame([*same, *other, *absent, *above], audit._BATCH)
+
+    found = audit.find_differences(batches).collect()
+
+    assert [(row["base_offset"], row["brokers"], row["what"]) for row in found] == [
+        (10, "0,1,2", "replicas differ"),
+        (20, "0,2", "not on all replicas"),
+    ]
+
+
+def test_elections_are_counted_and_drawn(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    write(cluster, "elected", [b"x"])
+    picture = tmp_path / "elections.html"
+    options = elections.ElectionsOptions(bootstrap_servers=cluster.bootstrap_servers, picture=str(picture))
+
+    report = elections.run(spark, options, quiet)
+
+    rules = {row[0]: row[1] for row in report.tables[0].rows}
+    assert rules["new partition"] >= 2  # type: ignore[operator]
+    assert "<polyline" in picture.read_text(encoding="utf-8")
+
+
+def test_a_plan_is_json_that_the_reassign_tool_takes(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    with Client(cluster.bootstrap_servers) as client:
+        lopsided = dict.fromkeys(range(4), (0, 1))
+        client.run(create_topics, [a_topic("lopsided", assignments=lopsided)])
+    file = tmp_path / "plan.json"
+    options = plan.PlanOptions(bootstrap_servers=cluster.bootstrap_servers, file=str(file))
+
+    plan.run(spark, options, quiet)
+
+    parsed = json.loads(file.read_text(encoding="utf-8"))
+    assert parsed["version"] == 1
+    assert all(set(row) == {"topic", "partition", "replicas"} for row in parsed["partitions"])
+    assert any(row["topic"] == "lopsided" and row["replicas"][0] != 0 for row in parsed["partitions"])
+
+
+def test_every_job_of_the_list_has_a_command() -> None:
+    from ottla.cli.pipeline_run import app
+
+    commands = {command.callback.__name__ for command in app.registered_commands if command.callback}
+
+    assert commands == set(JOBS)

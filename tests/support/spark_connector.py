@@ -1,0 +1,32 @@
+"""Spark's own Kafka connector, fetched jar by jar: the judge of ours."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from support.lab import MAVEN_SECONDS_MAX, _run, built_once, lab_dir, require_command
+
+# Copied one by one: what the connector's POM asks for beyond these is not needed, or is in pyspark.
+JARS = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+
+
+@cache
+def connector_jars() -> list[Path]:
+    """The connector's jars, for ``spark.jars``."""
+    require_command("java")
+    directory = built_once(lab_dir() / "spark-connector-4.2.0", _copy)
+    return sorted(directory.glob("*.jar"))
+
+
+def _copy(target: Path) -> None:
+    maven = require_command("mvn")
+    for artifact in JARS:
+        command = [maven, "-q", "-B", GOAL, f"-Dartifact={artifact}", f"-DoutputDirectory={target}"]
+        _run(command, MAVEN_SECONDS_MAX, f"maven {artifact}")
