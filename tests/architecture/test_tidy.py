@@ -105,7 +105,7 @@ def test_no_function_grows_beyond_what_one_can_read() -> None:
         for file in python_files("src", "tools")
         for node in ast.walk(tree(file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (size := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
+        and (size := (node.end_lineno or node.lineno) - node.body[0].lineno + 1) > FUNCTION_LINES_MAX
     }
 
     assert long == {}, f"over {FUNCTION_LINES_MAX} lines: which second thing does the function do?"
