@@ -68,6 +68,8 @@ class Session:
     connection: int = 1
     """Counts the connections: what belongs to an older one is not delivered."""
     is_connected: bool = True
+    is_known: bool = False
+    """The client has heard that the session is there."""
     is_over: bool = False
     last_zxid: int = 0
     to_server_us: int = 0
@@ -293,8 +295,7 @@ class ZooKeeperService:
             list(session.exists),
             list(session.children),
         )
-        resumed = SessionConnected(session.number, False, session.timeout_us // MILLISECOND)
-        self._to_client(session, lambda: session.owner.on_zk_event(resumed))
+        self._to_client(session, lambda: self._tell_connected(session))
         self._deliver(fired)
         queued, session.queued = session.queued, []
         for token, op in queued:
