@@ -174,3 +174,24 @@ def test_a_deletion_is_finished_by_the_next_controller(cluster: MixedCluster):
     cluster.start_again(OTHER)
 
     cluster.wait_gone("waiting")
+
+
+def test_a_broker_is_swapped_in_place_and_back_and_nothing_is_copied_again(cluster: MixedCluster):
+    cluster.elect_controller(OTTLA)
+    cluster.create("swapped", [OTHER, OTTLA, APACHE], [APACHE, OTHER, OTTLA])
+    first_segment = cluster.brokers[OTHER].log_dir / "swapped-0" / f"{0:020}.log"
+    with Load(cluster, "swapped") as load:
+        wait_until(
+            lambda: first_segment.exists() and first_segment.stat().st_size > 10_000, "records came", 30
+        )
+        before = first_segment.stat()
+        for kind in ("ottla", "apache"):
+            cluster.swap(OTHER, kind)
+            cluster.wait_for_isr("swapped", 3)
+            cluster.prefer(("swapped", 0))
+            assert cluster.leaders("swapped") == [OTHER, APACHE]
+        after = first_segment.stat()
+        assert (after.st_ino, after.st_size > before.st_size) == (before.st_ino, True), "the file lives on"
+        load.check()
+    cluster.delete("swapped")
+    cluster.wait_gone("swapped")

@@ -1,7 +1,7 @@
 """The same script on three Apache brokers and on three Ottla brokers leaves the same znodes.
 
 Compared are all paths and their JSON. Left out is what no two runs share (topic ids, times, ports, the id of
-the cluster) and what counts writes: leader epochs, znode versions and the controller epoch of a state, because
+the cluster) and what counts writes (leader epochs, znode versions, the controller epoch of a state), because
 Ottla writes once where Kafka writes twice:
 
 * a leader dies with the controller: Kafka writes leader -1, then the new leader; Ottla the new leader;

@@ -31,6 +31,10 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+_KINDS: dict[str, Any] = {"ottla": OttlaBroker, "apache": ApacheBroker}
+_OWN = ("broker.id", "listeners", "zookeeper.connect", "log.dirs")
+
+
 class MixedCluster:
     """Brokers by id; ``kinds`` says which is which: ``{1: "ottla", 2: "apache"}``."""
 
@@ -39,7 +43,7 @@ class MixedCluster:
         self.zookeeper = ApacheZooKeeper(directory / "zookeeper")
         settings = {**SETTINGS, **props}
         self.brokers: dict[int, OttlaBroker | ApacheBroker] = {
-            number: (OttlaBroker if kind == "ottla" else ApacheBroker)(
+            number: _KINDS[kind](
                 number, self.zookeeper.connect, None, directory / f"broker-{number}", **settings
             )
             for number, kind in kinds.items()
@@ -90,6 +94,15 @@ class MixedCluster:
 
     def start_again(self, number: int) -> None:
         self.brokers[number].restart(frozenset({number}))
+
+    def swap(self, number: int, kind: str) -> None:
+        """Stop a broker in order and start another kind in its place: same port, directory and settings."""
+        old = self.brokers[number]
+        assert old.shut_down() in (0, 143), old.log_tail()
+        wait_until_unregistered(self.zookeeper.connect, number)
+        settings = {name: value for name, value in old.settings().items() if name not in _OWN}
+        self.brokers[number] = _KINDS[kind](number, self.zookeeper.connect, old.port, old.log_dir, **settings)
+        self.brokers[number].start(frozenset({number}))
 
     # ---- znodes
 
