@@ -115,9 +115,14 @@ class ZooKeeperService:
         session = Session(owner, self._last_session, timeout_ms * MILLISECOND, self.world.now_us)
         self.tree.open_session(session.number)
         self.sessions[session.number] = session
-        self._to_client(
-            session, lambda: owner.on_zk_event(SessionConnected(session.number, True, timeout_ms))
-        )
+        self._to_client(session, lambda: self._tell_connected(session))
+
+    @staticmethod
+    def _tell_connected(session: Session) -> None:
+        """New is what the client has not heard of yet, however old it is at the servers."""
+        is_new, session.is_known = not session.is_known, True
+        timeout_ms = session.timeout_us // MILLISECOND
+        session.owner.on_zk_event(SessionConnected(session.number, is_new, timeout_ms))
 
     def session_of(self, owner: Owner) -> Session | None:
         return next((s for s in self.sessions.values() if s.owner is owner and not s.is_over), None)
