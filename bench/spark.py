@@ -102,7 +102,7 @@ def run(rows: int) -> dict[str, Any]:
     with Cluster(1) as cluster:
         spark = spark_session("local[2]", app_name="bench", settings=settings)
         bench = Bench(spark, cluster.bootstrap_servers, rows)
-        topics = {
+        topics: dict[str, dict[str, Any]] = {
             "plain": {"value_bytes": 100},
             "large": {"value_bytes": 1024},
             "lz4": {"value_bytes": 100, "codec": "lz4"},
@@ -110,7 +110,7 @@ def run(rows: int) -> dict[str, Any]:
         }
         bench.make_topics([*topics, "written-by-ottla", "written-by-kafka"])
         for topic, shape in topics.items():
-            bench.fill("ottla", topic, **shape)  # type: ignore[arg-type]
+            bench.fill("ottla", topic, **shape)
         for topic, shape in topics.items():
             headers = bool(shape.get("headers"))
             numbers[topic] = side_by_side(

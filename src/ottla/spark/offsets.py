@@ -24,8 +24,11 @@ class ClusterView:
         self._client = client
         self._options = options
 
-    def partitions(self) -> list[TopicPartition]:
-        """The partitions that the subscription means now, in order. A topic that is missing is refused."""
+    def partitions(self, *, refuses_missing: bool = True) -> list[TopicPartition]:
+        """The partitions that the subscription means now, in order. A topic that is missing is refused.
+
+        A stream that has begun does not refuse it: for it the topic's partitions are gone.
+        """
         subscription = self._options.subscription
         if subscription.pattern is not None:
             return self._matching(subscription.pattern)
@@ -33,11 +36,12 @@ class ClusterView:
         counts = self._counts(names)
         option = "subscribe" if subscription.topics else "assign"
         for name in names:
-            if name not in counts:
+            if refuses_missing and name not in counts:
                 raise refuse(option, name, "the cluster has no such topic", "create it, or correct the name")
         if subscription.partitions:
-            _check_assigned(subscription, counts)
-            return sorted(subscription.partitions)
+            if refuses_missing:
+                _check_assigned(subscription, counts)
+            return sorted(p for p in subscription.partitions if p.partition in counts.get(p.topic, ()))
         return sorted(TopicPartition(name, n) for name, numbers in counts.items() for n in numbers)
 
     def resolve(self, bound: Bound, partitions: Iterable[TopicPartition]) -> Offsets:

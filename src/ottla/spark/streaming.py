@@ -63,9 +63,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._available_now is not None:
             end = dict(self._available_now)
         else:
-            end = view.ends(view.partitions(), LATEST)
+            end = view.ends(view.partitions(refuses_missing=False), LATEST)
         self._latest = end
-        end = self._without_lost(begin, end)
+        self._check_lost(begin, end)
         begin |= self._begin_of_new(view, begin, end)
         if self._available_now is None and self._waits_for_more(begin, end):
             return as_dict(from_dict(start or self.initialOffset()))
@@ -83,7 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """The query will read up to what there is now, then end."""
         view = self._view()
-        self._available_now = view.ends(view.partitions(), LATEST)
+        self._available_now = view.ends(view.partitions(refuses_missing=False), LATEST)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a micro-batch; the same ones when it is planned again after a crash."""
@@ -121,16 +121,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._lost(f"offsets [0, {first}) of the new partition {partition}")
         return {partition: self._earliest[partition] for partition in new}
 
-    def _without_lost(self, begin: Offsets, end: Offsets) -> Offsets:
-        """Topics that were deleted, or deleted and made again, have lost what was not read."""
-        kept = dict(end)
+    def _check_lost(self, begin: Offsets, end: Offsets) -> None:
+        """Topics that were deleted, or deleted and made again, have lost what was not read.
+
+        A query that goes on all the same begins at the new log's end, and a partition that comes back
+        is a new one.
+        """
         for partition, offset in begin.items():
             if partition not in end:
+                self._earliest.pop(partition, None)
                 self._lost(f"{partition} is gone; it was read up to offset {offset}")
             elif end[partition] < offset:
                 self._lost(f"{partition} ends at {end[partition]}, and was read up to {offset}")
-                kept[partition] = offset
-        return kept
 
     def _lost(self, what: str) -> None:
         if self._options.fail_on_data_loss:

@@ -1,0 +1,146 @@
+"""A stream's offsets from trigger to trigger, asked of a real cluster, without Spark around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("numba")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from ottla.client.admin.topics import (
+    a_topic,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_topics,
+)
+from ottla.client.blocking import Client
+from ottla.launch.cluster import Cluster
+from ottla.spark.errors import DataLoss, OptionRefused
+from ottla.spark.options import read_options
+from ottla.spark.schema import read_schema
+from ottla.spark.streaming import StreamReader
+from support.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+def a_reader(cluster: Cluster, topic: str, **options: str) -> StreamReader:
+    given = {
+        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        **options,
+    }
+    return StreamReader(read_options(given, is_stream=True), read_schema(False))
+
+
+def make(cluster: Cluster, topic: str, partitions: int) -> None:
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(create_topics, [a_topic(topic, partitions=partitions, replication_factor=1)])
+
+
+def send(cluster: Cluster, topic: str, partition: int, count: int) -> None:
+    with Client(cluster.bootstrap_servers) as client:
+        producer = client.producer()
+        for n in range(count):
+            producer.send(topic, b"%d" % n, partition=partition)
+        producer.flush()
+
+
+def rows(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int]]:
+    """What a micro-batch holds: partitions and offsets."""
+    found = []
+    for piece in reader.partitions(start, end):
+        for batch in reader.read(piece):
+            found += [(row["partition"], row["offset"]) for row in batch.to_pylist()]
+    return found
+
+
+def test_limited_batches_follow_each_other_without_gap_or_repetition(cluster: Cluster) -> None:
+    make(cluster, "limited", 2)
+    send(cluster, "limited", 0, 50)
+    send(cluster, "limited", 1, 10)
+    reader = a_reader(cluster, "limited", maxOffsetsPerTrigger="7")
+    assert reader.getDefaultReadLimit() == ReadMaxRows(7)
+
+    at = reader.initialOffset()
+    found: list[tuple[int, int]] = []
+    while (end := reader.latestOffset(at, ReadMaxRows(7))) != at:
+        found += rows(reader, at, end)
+        at = end
+
+    assert sorted(found) == [(0, n) for n in range(50)] + [(1, n) for n in range(10)]
+    assert len(found) == 60
+    assert reader.reportLatestOffset() == {"limited": {"0": 50, "1": 10}}
+
+
+def test_a_partition_that_appears_is_read_from_its_first_record(cluster: Cluster) -> None:
+    make(cluster, "appearing", 1)
+    send(cluster, "appearing", 0, 3)
+    reader = a_reader(cluster, "appearing")
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(create_partitions, {"appearing": 2})
+    send(cluster, "appearing", 1, 4)
+    end = reader.latestOffset(start, ReadAllAvailable())
+
+    assert end == {"appearing": {"0": 3, "1": 4}}
+    assert rows(reader, start, end) == [(1, n) for n in range(4)]
+    assert rows(a_reader(cluster, "appearing"), start, end) == [(1, n) for n in range(4)], (
+        "a restart plans the same"
+    )
+
+
+def test_too_little_waits_for_more_or_for_the_delay(cluster: Cluster) -> None:
+    make(cluster, "waiting", 1)
+    send(cluster, "waiting", 0, 5)
+    patient = a_reader(cluster, "waiting", minOffsetsPerTrigger="10", maxTriggerDelay="1h")
+    hasty = a_reader(cluster, "waiting", minOffsetsPerTrigger="10", maxTriggerDelay="0s")
+    start = patient.initialOffset()
+
+    assert patient.latestOffset(start, ReadAllAvailable()) == start
+    assert hasty.latestOffset(start, ReadAllAvailable()) == {"waiting": {"0": 5}}
+    send(cluster, "waiting", 0, 5)
+    assert patient.latestOffset(start, ReadAllAvailable()) == {"waiting": {"0": 10}}
+
+
+def test_available_now_ends_where_the_log_ended(cluster: Cluster) -> None:
+    make(cluster, "bounded", 1)
+    send(cluster, "bounded", 0, 5)
+    reader = a_reader(cluster, "bounded")
+
+    reader.prepareForTriggerAvailableNow()
+    send(cluster, "bounded", 0, 5)
+
+    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == {"bounded": {"0": 5}}
+
+
+def test_a_topic_deleted_and_made_again_is_told_as_data_loss(cluster: Cluster) -> None:
+    make(cluster, "reborn", 1)
+    send(cluster, "reborn", 0, 5)
+    strict, lenient = a_reader(cluster, "reborn"), a_reader(cluster, "reborn", failOnDataLoss="false")
+    start = strict.latestOffset(strict.initialOffset(), ReadAllAvailable())
+
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(delete_topics, ["reborn"])
+        wait_until(lambda: client.run(describe_topics, ["reborn"]).topics[0].error_code, "the topic is gone")
+    with pytest.raises(DataLoss, match="reborn-0 is gone; it was read up to offset 5"):
+        strict.latestOffset(start, ReadAllAvailable())
+    gone = lenient.latestOffset(start, ReadAllAvailable())
+    make(cluster, "reborn", 1)
+    send(cluster, "reborn", 0, 2)
+    back = lenient.latestOffset(gone, ReadAllAvailable())
+
+    assert gone == {}
+    assert rows(lenient, gone, back) == [(0, 0), (0, 1)]
+
+
+def test_a_topic_that_never_was_is_refused_at_the_start(cluster: Cluster) -> None:
+    with pytest.raises(OptionRefused, match="option subscribe='never-was'"):
+        a_reader(cluster, "never-was").initialOffset()
