@@ -70,6 +70,15 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
 
+WRITES = (
+    WriteStates,
+    WriteTopics,
+    RemoveTopics,
+    KeepReassignments,
+    ClearPreferredElection,
+    ClearDeletionMarkers,
+)
+
 
 def broker(number: int, epoch: int, port: int = 9092) -> BrokerRegistration:
     return BrokerRegistration(BrokerId(number), epoch, (Endpoint("PLAINTEXT", f"host{number}", port),))
@@ -123,6 +132,9 @@ class ControllerWorld:
         self.decisions: list[Decision] = []
         self.halt_at: type | None = None
         """The controller dies instead of carrying out the next order of this kind."""
+        self.dies_at: tuple[int, bool] | None = None
+        """The number of the order at which the controller dies, and whether that one is still carried out."""
+        self.orders = 0
         self._ids = itertools.count(1)
         self._tokens = itertools.count(1)
         self._zxid = itertools.count(100)
@@ -370,15 +382,30 @@ class ControllerWorld:
             made += effects
             outcome: Event | None = None
             for effect in effects:
-                if self.halt_at is not None and isinstance(effect, self.halt_at):
-                    self.halt_at, self.controller = None, None
+                if self._dies_before(effect):
+                    self.controller = None
                     self.said.append("the controller dies")
                     return made
                 outcome = self._carry_out(effect) or outcome
+                if self._dies_after(effect):
+                    self.controller = None
+                    return made
             if outcome is None:
                 self.effects += made
                 return made
             effects = self.controller.handle(outcome)
+
+    def _dies_before(self, effect: Effect) -> bool:
+        if self.halt_at is not None and isinstance(effect, self.halt_at):
+            self.halt_at = None
+            return True
+        if not isinstance(effect, WRITES):
+            return False
+        self.orders += 1
+        return self.dies_at == (self.orders, False)
+
+    def _dies_after(self, effect: Effect) -> bool:
+        return isinstance(effect, WRITES) and self.dies_at == (self.orders, True)
 
     def _carry_out(self, effect: Effect) -> Event | None:
         match effect:
