@@ -37,7 +37,12 @@ def a_log(config: LogConfig | None = None, disk: CrashDisk | None = None) -> Log
 
 
 def reopened(
-    log: Log, *, was_clean: bool, recovery_point: int | None = None, config: LogConfig | None = None
+    log: Log,
+    *,
+    was_clean: bool,
+    recovery_point: int | None = None,
+    config: LogConfig | None = None,
+    holes_are_losses: bool = True,
 ) -> Log:
     """The same directory, opened by another process."""
     directory = LogDirectory(log.home.directory.disk, log.directory)
@@ -48,6 +53,7 @@ def reopened(
         was_clean=was_clean,
         recovery_point=log.recovery_point if recovery_point is None else recovery_point,
         high_watermark=log.high_watermark,
+        holes_are_losses=holes_are_losses,
         now_ms=0,
     )
 

@@ -20,6 +20,8 @@ PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
+IN_USE = ".ottla_in_use"
+"""Ottla's own mark on a directory that it writes to; gone after a clean stop, unknown to Kafka."""
 
 CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 VERSION = 0

@@ -22,7 +22,7 @@ from ottla.storage.log_reader import LogReader
 from ottla.storage.outcomes import Appended, Duplicate, FlushWork, LogSlice
 from ottla.storage.producer_rebuild import delete_snapshots, rebuild_producers, save_snapshot
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from ottla.storage.segment import Segment
 from ottla.storage.txn_index import AbortedTransaction
 
 TAIL_BOUNDARIES_MAX = 32
@@ -212,7 +212,7 @@ class Log(LogReader):
         try:
             segment = self._segments[-1]
             if segment.must_roll(self.config, len(data), last, now_ms):
-                segment = self._roll_to(self._base_for(headers), now_ms)
+                segment = self._roll_to(headers[0][1], now_ms)
             segment.append(data, headers, self.config.index_interval_bytes)
         except OSError as error:
             self._take_back()
@@ -235,24 +235,20 @@ class Log(LogReader):
 
     # -- roll --------------------------------------------------------------------------------------
 
-    def _base_for(self, headers: list[BatchHeader]) -> int:
-        """Behind the last batch, so that segments join; behind a gap too wide for that, the batch itself."""
-        reach = headers[-1].last_offset - self._written_end
-        joins = reach <= RELATIVE_OFFSET_MAX and self._written_end > self._segments[-1].base_offset
-        return self._written_end if joins else headers[0].base_offset
-
     @guarded
     def roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the end of the log."""
         if self._segments[-1].size == 0:
             return self._segments[-1]
-        return self._roll_to(self._written_end, now_ms)
+        return self._roll_to(self.end_offset, now_ms)
 
     def _roll_to(self, base_offset: int, now_ms: int) -> Segment:
         """Close the books of the active segment and begin another one at ``base_offset``."""
         active = self._segments[-1]
         if base_offset <= active.base_offset:
             raise InvariantBroken(f"{self.partition} rolls to {base_offset}, not behind {active.base_offset}")
+        if base_offset != self._written_end:
+            self._vouch_for_hole(base_offset)
         active.save_indexes()
         active.modified_ms = now_ms
         segment = Segment(self.home, base_offset, created_ms=now_ms, modified_ms=now_ms)
@@ -264,10 +260,14 @@ class Log(LogReader):
         self.home.directory.rolled.add(self.partition)
         return segment
 
+    def _vouch_for_hole(self, base_offset: int) -> None:
+        """A hole between segments is what a lost tail looks like: let no restart take it for one."""
+        self.flush()
+        self.recovery_point = base_offset
+        self.home.directory.raise_recovery_point(self.partition, base_offset)
+
     def _save_snapshot(self, offset: int) -> None:
-        producers = self.producers
-        save_snapshot(self.home, producers, offset)
-        producers.changed = False
+        save_snapshot(self.home, self.producers, offset)
 
     # -- truncate ----------------------------------------------------------------------------------
 
@@ -354,8 +354,9 @@ class Log(LogReader):
     def drop_first_segments(self, count: int, now_ms: int) -> None:
         """Delete the oldest segments, all of them below the log start offset."""
         assert self.start_without(count, now_ms) <= self.log_start_offset, (
-            "only what no reader may ask for is deleted"
+            "no reader may ask for them any more"
         )
+        self.home.directory.note_log_start(self.partition, self.log_start_offset)
         self._delete(self._segments[:count], self._segments[count:])
 
     @guarded
@@ -423,7 +424,7 @@ class Log(LogReader):
     @guarded
     def close(self) -> None:
         """Write everything that a clean restart wants to find, synced; let go of all files."""
-        if self._producers is not None and (self._producers.changed or self.recovery_point < self.end_offset):
+        if self._producers is not None and self._producers.snapshot_offset != self.end_offset:
             self._save_snapshot(self.end_offset)
             self._unsynced_names += (self.home.file(self.end_offset, producer_state.SUFFIX), self.path)
         self.flush()

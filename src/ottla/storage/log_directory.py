@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec, Protocol, Ty
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import CorruptRecords
-from ottla.storage.checkpoints import RECOVERY_POINTS, write_offsets
+from ottla.storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, write_offsets
 from ottla.storage.disk import Disk, File
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class LogDirectory:
         "failure",
         "forgotten",
         "is_checkpointing",
+        "log_starts",
         "open_files",
         "path",
         "recovery_points",
@@ -69,6 +70,8 @@ class LogDirectory:
         self.is_checkpointing = False
         self.open_files = open_files if open_files is not None else OpenFiles()
         self.recovery_points: dict[TopicPartition, int] = {}
+        """As they stand in the checkpoint on the disk."""
+        self.log_starts: dict[TopicPartition, int] = {}
         """As they stand in the checkpoint on the disk."""
         self.forgotten: set[TopicPartition] = set()
         """Partitions that are gone while checkpoints on the disk may still speak of them."""
@@ -111,6 +114,18 @@ class LogDirectory:
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
             write_offsets(self.disk, self.path, RECOVERY_POINTS, self.recovery_points)
+
+    def raise_recovery_point(self, partition: TopicPartition, offset: int) -> None:
+        """Let a restart know at once that all below ``offset`` is synced."""
+        if self.recovery_points.get(partition, 0) < offset:
+            self.recovery_points[partition] = offset
+            write_offsets(self.disk, self.path, RECOVERY_POINTS, self.recovery_points)
+
+    def note_log_start(self, partition: TopicPartition, offset: int) -> None:
+        """Let a restart know where a log begins, before the segments below are deleted."""
+        if self.log_starts.get(partition, 0) < offset:
+            self.log_starts[partition] = offset
+            write_offsets(self.disk, self.path, LOG_START_OFFSETS, self.log_starts)
 
 
 class PartitionHome:

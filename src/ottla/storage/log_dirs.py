@@ -13,6 +13,7 @@ from ottla.storage.checkpoints import (
     CLEAN_SHUTDOWN_CONTENT,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
+    IN_USE,
     LOCK,
     LOG_START_OFFSETS,
     META_PROPERTIES,
@@ -131,10 +132,13 @@ class LogDirs:
         log_starts = read_offsets(disk, path, LOG_START_OFFSETS)
         high_watermarks = read_offsets(disk, path, HIGH_WATERMARKS)
         first_dirty = read_offsets(disk, path, CLEANER_OFFSETS)
-        directory.recovery_points = recovery_points
+        directory.recovery_points = dict(recovery_points)
+        directory.log_starts = dict(log_starts)
+        was_ours = disk.exists(f"{path}/{IN_USE}")
+        disk.write_file(f"{path}/{IN_USE}", b"")
         if was_clean:
             disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
-            disk.sync_directory(path)
+        disk.sync_directory(path)
         opened: dict[TopicPartition, Log] = {}
         for entry in disk.list_directory(path):
             if not entry.is_directory:
@@ -155,6 +159,7 @@ class LogDirs:
                 log_start_offset=log_starts.get(partition, 0),
                 high_watermark=high_watermarks.get(partition, 0),
                 first_dirty_offset=first_dirty.get(partition, 0),
+                holes_are_losses=was_ours,
                 now_ms=now_ms,
             )
         self.logs.update(opened)
@@ -301,6 +306,7 @@ class LogDirs:
             if each.log_start_offset > each.segments[0].base_offset
         }
         self._checkpoint(directory, LOG_START_OFFSETS, starts)
+        directory.log_starts = starts
 
     def _checkpoint(self, directory: LogDirectory, name: str, values: Mapping[TopicPartition, int]) -> None:
         try:
@@ -375,6 +381,7 @@ class LogDirs:
         try:
             self.checkpoint_all(directory)
             replace_file(self._disk, f"{directory.path}/{CLEAN_SHUTDOWN}", CLEAN_SHUTDOWN_CONTENT)
+            self._disk.remove(f"{directory.path}/{IN_USE}")
         except OSError as error:
             self._note_failure(directory, error)
         except LogDirectoryFailed as failed:

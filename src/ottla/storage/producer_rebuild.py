@@ -17,6 +17,7 @@ def snapshot_offsets(home: PartitionHome) -> list[int]:
 
 def save_snapshot(home: PartitionHome, producers: ProducerState, offset: int) -> None:
     """Write the state for records below ``offset``; there is none for the very first."""
+    producers.snapshot_offset = offset
     if offset > 0:
         home.directory.disk.write_file(home.file(offset, SUFFIX), producers.encoded())
 

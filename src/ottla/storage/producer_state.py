@@ -110,16 +110,16 @@ class ProducerState:
         "_open_transactions",
         "_unreplicated",
         "_verifications",
-        "changed",
         "end_offset",
         "producers",
+        "snapshot_offset",
     )
 
     def __init__(self, end_offset: int = 0) -> None:
         self.producers: dict[int, Producer] = {}
         self.end_offset = end_offset
-        self.changed = False
-        """Whether a snapshot of this state is still to be written."""
+        self.snapshot_offset = -1
+        """The log end that the last snapshot stands for."""
         self._open_transactions: dict[int, int] = {}
         self._unreplicated: list[CompletedTransaction] = []
         self._verifications: dict[int, Verification] = {}
@@ -178,7 +178,6 @@ class ProducerState:
 
     def wrote_batch(self, header: BatchHeader) -> None:
         """A data batch of this producer is in the log."""
-        self.changed = True
         producer = self.producers.get(header.producer_id)
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
@@ -196,7 +195,6 @@ class ProducerState:
 
     def wrote_marker(self, header: BatchHeader, marker: EndMarker) -> CompletedTransaction | None:
         """An end marker is in the log; the transaction it ended, if there was one with data."""
-        self.changed = True
         producer = self.producers.get(header.producer_id)
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
@@ -298,6 +296,7 @@ def decode_snapshot(content: bytes, end_offset: int) -> ProducerState:
     if len(content) != _SNAPSHOT_HEADER.size + count * _PRODUCER.size:
         raise CorruptSnapshot(f"{count} producers do not fit {len(content)} bytes")
     state = ProducerState(end_offset)
+    state.snapshot_offset = end_offset
     for row in _PRODUCER.iter_unpack(content[_SNAPSHOT_HEADER.size :]):
         producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn_first_offset = row
         producer = Producer(epoch)

@@ -50,9 +50,13 @@ def open_log(
     log_start_offset: int = 0,
     high_watermark: int = 0,
     first_dirty_offset: int = 0,
+    holes_are_losses: bool = False,
     now_ms: int,
 ) -> Log:
-    """The log in an existing partition directory. Raises ``OSError`` where the disk does."""
+    """The log in an existing partition directory. Raises ``OSError`` where the disk does.
+
+    ``holes_are_losses``: Ottla wrote the tail, and vouched for every hole between segments that is meant.
+    """
     home = PartitionHome(directory, partition, f"{directory.path}/{name or partition}")
     entries = {entry.name: entry for entry in directory.disk.list_directory(home.path)}
     _tidy(home, entries)
@@ -60,7 +64,12 @@ def open_log(
     _remove_stray_snapshots(home, entries, segments)
     if segments and not was_clean:
         _recover_from(
-            home, segments, recovery_point, first_dirty_offset if config.is_compacted else 0, config
+            home,
+            segments,
+            recovery_point,
+            first_dirty_offset if config.is_compacted else 0,
+            config,
+            must_join=not _was_kafkas(entries, segments[-1]),
         )
     end_offset = _end_offset(home, segments, config)
     if not segments or end_offset < log_start_offset:
@@ -209,19 +218,30 @@ def _drop_below(home: PartitionHome, segments: list[Segment], log_start_offset: 
 
 
 def _recover_from(
-    home: PartitionHome, segments: list[Segment], recovery_point: int, compacted_to: int, config: LogConfig
+    home: PartitionHome,
+    segments: list[Segment],
+    recovery_point: int,
+    compacted_to: int,
+    config: LogConfig,
+    *,
+    must_join: bool,
 ) -> None:
     """Check every batch from the segment of the recovery point on; drop all behind the first bad one.
 
-    A segment begins where the one before it ended, so a hole between them means that a tail was lost,
-    except in the part that compaction has been over.
+    Our segments begin where the one before ended, so a hole between them means that an unsynced tail was
+    lost, except in the part that compaction has been over. Kafka's need not join.
     """
     first = max((at for at, each in enumerate(segments) if each.base_offset < recovery_point), default=0)
     disk = home.directory.disk
     for at in range(first, len(segments)):
         following = segments[at + 1].base_offset if at + 1 < len(segments) else None
         end_offset = recover_segment(segments[at], following, config.index_interval_bytes)
-        has_hole = end_offset is not None and following is not None and end_offset < following > compacted_to
+        has_hole = (
+            must_join
+            and end_offset is not None
+            and following is not None
+            and end_offset < following > max(compacted_to, recovery_point)
+        )
         if end_offset is None or has_hole:
             for lost in reversed(segments[at + 1 :]):
                 for path in lost.rename_to_deleted():
@@ -230,6 +250,12 @@ def _recover_from(
             disk.sync_directory(home.path)
             break
     _rebuild_aborted(home, segments[first:])
+
+
+def _was_kafkas(entries: dict[str, DirectoryEntry], active: Segment) -> bool:
+    """A running Kafka stretches the index of its active segment beyond all need, we never do."""
+    index = entries.get(f"{active.base_offset:020}{offset_index.SUFFIX}")
+    return index is not None and index.size // offset_index.ENTRY_SIZE > active.size // HEADER_SIZE + 1
 
 
 def recover_segment(segment: Segment, next_base_offset: int | None, interval_bytes: int) -> int | None:
