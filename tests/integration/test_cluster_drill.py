@@ -149,6 +149,25 @@ def test_the_drill_with_automatic_balance(drill: Drill):
     )
 
 
+def test_a_controller_that_was_frozen_finds_itself_replaced(drill: Drill):
+    """It wakes with a dead session and an old epoch: nothing it meant to do takes (KAFKA-1096)."""
+    drill.create("orders", [0, 1, 2], [1, 2, 0], [2, 0, 1])
+    frozen, epoch = drill.controller()
+    drill.cluster.brokers[frozen].pause()
+    wait_until(lambda: not drill.zk.exists(f"/brokers/ids/{frozen}"), "ZooKeeper gave it up", 30)
+    wait_until(lambda: drill.controller()[1] == epoch + 1, "another is controller", 30)
+    wait_until(lambda: frozen not in drill.leaders("orders"), "its partitions have other leaders", 30)
+    before = drill.states("orders")
+
+    drill.cluster.brokers[frozen].resume()
+
+    wait_until(lambda: drill.zk.exists(f"/brokers/ids/{frozen}"), "it is a member again", 30)
+    drill.wait_for_full_isr("orders")
+    assert drill.controller()[1] == epoch + 1, "it did not take the office back"
+    assert [s["leader"] for s in drill.states("orders")] == [s["leader"] for s in before]
+    produce(drill.cluster, "orders", 100)
+
+
 def test_reasons_can_be_read_by_any_client_even_after_failover(drill: Drill):
     drill.create("orders", [0, 1, 2])
 
