@@ -14,9 +14,7 @@ def sim(
     first: Annotated[int | None, typer.Option(help="The first of them; random if not given.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many run at the same time.")] = 1,
     seconds: Annotated[int, typer.Option(min=0, help="Virtual seconds of faults per seed.")] = 60,
-    shrink: Annotated[
-        bool, typer.Option(help="How soon does a failing seed fail?")
-    ] = False,
+    shrink: Annotated[bool, typer.Option(help="How soon does a failing seed fail?")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="With SEED: only the outcome.")] = False,
 ) -> None:
     """Run brokers, ZooKeeper, clients and faults in virtual time, and check every promise.

@@ -33,7 +33,7 @@ def generate(client: Client, file: Path, broker_list: str, uses_racks: bool) -> 
     _require_live(client, brokers)
     if len(set(brokers)) != len(brokers):
         raise UsageRefused("--broker-list names a broker twice")
-    rows = read_json(file).get("topics")
+    rows: Any = read_json(file).get("topics")
     topics = [str(row.get("topic")) for row in rows] if _are_topics(rows) else []
     if not topics:
         raise CommandRefused(f'{file} has no list "topics" like [{{"topic": "foo"}}]')
