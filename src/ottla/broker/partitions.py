@@ -155,9 +155,9 @@ class Partitions:
         if change.controller_changed:
             self.isr_sender.controller_changed()
         for name in change.deleted:
-            partition = self.find(*name)
-            if partition is not None:
-                partition.forget_watchers()
+            deleted = self.find(*name)
+            if deleted is not None:
+                deleted.forget_watchers()
 
     def on_topic_config_changed(self, topic: str, config: "LogConfig") -> None:
         """The topic's logs go by its new settings from now on."""

@@ -32,7 +32,11 @@ def test_a_high_watermark_is_not_lost_while_nobody_leads() -> None:
 
 
 def test_old_segments_go_and_readers_hear_of_the_new_start() -> None:
-    settings = {"log_segment_bytes": 120, "log_retention_bytes": 100, "log_retention_check_interval_ms": 1_000}
+    settings = {
+        "log_segment_bytes": 120,
+        "log_retention_bytes": 100,
+        "log_retention_check_interval_ms": 1_000,
+    }
     broker = LedBroker(a_config(**settings)).lead(isr=(ME,))
     for value in "abcdef":
         broker.produce_now(a_batch(value * 30), acks=-1)
@@ -46,7 +50,11 @@ def test_old_segments_go_and_readers_hear_of_the_new_start() -> None:
 
 def test_records_that_are_not_committed_are_never_too_old() -> None:
     """R15: retention stops at the high watermark."""
-    settings = {"log_segment_bytes": 120, "log_retention_bytes": 100, "log_retention_check_interval_ms": 1_000}
+    settings = {
+        "log_segment_bytes": 120,
+        "log_retention_bytes": 100,
+        "log_retention_check_interval_ms": 1_000,
+    }
     broker = LedBroker(a_config(**settings)).lead(isr=(ME, SECOND))
     for value in "abcdef":
         broker.produce_now(a_batch(value * 30))
