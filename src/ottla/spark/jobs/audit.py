@@ -5,30 +5,22 @@ serve consumers from followers (KIP-392), so each replica can be asked directly.
 out: each broker compacts when it likes, and rewrites batches.
 """
 
-from collections.abc import Iterator
+import json
 from dataclasses import dataclass
-from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ottla.client.admin.configs import ResourceType, describe_configs
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
-from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.spark.jobs.report import Report, Table
 from ottla.spark.jobs.streams import Tell
-from ottla.spark.kafka_settings import KafkaSettings, kafka_settings
+from ottla.spark.kafka_settings import kafka_settings
+from ottla.spark.replicas import NAME, ReplicaSource
 
 SHOWN_MAX = 20
-METADATA_MS = 60_000
-_REPLICA = "topic string, partition int, broker int"
-_BATCH = (
-    "topic string, partition int, broker int, base_offset long, last_offset long, leader_epoch int, crc long,"
-    " size int, high_watermark long, log_start_offset long"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +40,9 @@ def run(spark: SparkSession, options: AuditOptions, tell: Tell) -> Report:
     if not replicas:
         return Report("no replica can be read", [], is_well=False)
     rows = [(partition.topic, partition.partition, broker) for partition, broker in replicas]
-    asked = spark.createDataFrame(rows, _REPLICA).repartition(min(len(rows), 8))
-    batches = asked.mapInArrow(lambda blocks: _read_replicas(kafka, blocks), _BATCH).persist()
+    spark.dataSource.register(ReplicaSource)
+    reader = spark.read.format(NAME).option("kafka.bootstrap.servers", options.bootstrap_servers)
+    batches = reader.option("replicas", json.dumps(rows)).load().persist()
     count = batches.count()
     tell(f"{count} batches read")
     differences = find_differences(batches)
@@ -127,81 +120,3 @@ def find_differences(batches: DataFrame) -> DataFrame:
     what = F.when(F.col("forms") > 1, F.lit("replicas differ")).otherwise(F.lit("not on all replicas"))
     differing = compared.where((F.col("forms") > 1) | (F.col("held") < F.col("replicas")))
     return differing.withColumn("what", what).orderBy(*each, "base_offset")
-
-
-def _read_replicas(kafka: KafkaSettings, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs in a task: the batch headers of each replica, up to its high watermark."""
-    from ottla.spark.connections import client_for
-
-    client = client_for(kafka.client)
-    client.run(lambda engine: engine.refresh(engine.now_ms + METADATA_MS))
-    for block in blocks:
-        for row in block.to_pylist():
-            partition = TopicPartition(row["topic"], row["partition"])
-            client.engine.want_topics(partition.topic)
-            client.run_until(lambda p=partition: client.engine.metadata.partition(p) is not None, METADATA_MS)  # type: ignore[misc]
-            yield from _read_replica(client, kafka, partition, row["broker"])
-
-
-def _read_replica(
-    client: Client, kafka: KafkaSettings, partition: TopicPartition, broker: int
-) -> Iterator[pa.RecordBatch]:
-    from ottla.client.errors import BrokerError
-    from ottla.records.batch import batches, crc_is_valid
-    from ottla.spark.errors import DataLoss
-    from ottla.spark.fetching import fetch_from
-
-    names = [part.split()[0] for part in _BATCH.split(", ")]
-    position, end = 0, None
-    while end is None or position < end:
-        try:
-            row = client.run(fetch_from, kafka.consumer, partition, position, broker)
-        except BrokerError as error:
-            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or position:
-                raise
-            position = _log_start(client, partition)
-            continue
-        end = row.high_watermark
-        data = row.records or b""
-        found: list[tuple[Any, ...]] = []
-        for header in batches(data):
-            if not crc_is_valid(data, header):
-                raise DataLoss(
-                    f"broker {broker} holds a corrupt batch at offset {header.base_offset} of {partition}",
-                    "let it copy the partition again from its leader",
-                )
-            found.append(
-                (
-                    *partition,
-                    broker,
-                    header.base_offset,
-                    header.last_offset,
-                    header.partition_leader_epoch,
-                    header.crc,
-                    header.size,
-                    row.high_watermark,
-                    row.log_start_offset,
-                )
-            )
-            position = header.end_offset
-        if not found:
-            # One row, so that a replica without batches counts as a replica.
-            found.append((*partition, broker, -1, -1, -1, 0, 0, row.high_watermark, row.log_start_offset))
-            position = end
-        columns = [
-            pa.array(list(column), type=_arrow_type(n))
-            for n, column in zip(names, zip(*found, strict=True), strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
-
-
-def _log_start(client: Client, partition: TopicPartition) -> int:
-    from ottla.client.fetching.offsets import EARLIEST, list_offsets
-
-    return client.run(list_offsets, {partition: EARLIEST})[partition].offset
-
-
-def _arrow_type(name: str) -> pa.DataType:
-    if name == "topic":
-        return pa.string()
-    return pa.int32() if name in ("partition", "broker", "leader_epoch", "size") else pa.int64()
