@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.records.builder import build_batch
@@ -14,6 +14,7 @@ from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from ottla.records.validate import Origin
+from support.examples import examples
 from support.twin_logs import TwinLogs
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
@@ -107,7 +108,6 @@ def test_tombstones_stay_for_their_time_and_go_with_a_later_run(tmp_path: Path) 
     twins.close()
 
 
-@pytest.mark.xfail(strict=True, reason="no snapshot is written at the end when the log was synced before")
 def test_the_last_batch_of_a_producer_stays_even_when_it_is_empty(tmp_path: Path) -> None:
     twins = compacted_twins(tmp_path)
     for number in range(6):
@@ -138,7 +138,6 @@ def test_aborted_data_goes_and_markers_follow_when_their_transaction_is_empty(tm
     twins.close()
 
 
-@pytest.mark.xfail(strict=True, reason="no snapshot is written at the end when the log was synced before")
 def test_nothing_behind_an_open_transaction_is_touched(tmp_path: Path) -> None:
     twins = compacted_twins(tmp_path)
     fill(twins, *["abcd"] * 8)
@@ -199,7 +198,7 @@ steps = st.lists(
 AT_LAST = [("clean",), ("later", RETENTION_MS + 1), ("roll",), ("plain", "ab"), ("roll",), ("clean",)]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(few=25, many=400)
 @given(steps)
 def test_random_logs_are_compacted_alike(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]

@@ -66,6 +66,7 @@ def test_an_ottla_broker_answers_what_an_apache_broker_answers(
     assert [each.reason for each in allowed if not each.used] == [], "these differences are no more"
 
 
+@pytest.mark.long
 def test_two_apache_brokers_answer_the_same_and_a_changed_one_does_not(
     tmp_path_factory: pytest.TempPathFactory, jars: object
 ) -> None:

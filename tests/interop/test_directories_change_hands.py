@@ -106,7 +106,6 @@ def test_every_record_of_apaches_directory_is_read_back(apache_history: History,
         assert _read_all(log) == written[_size_below(written, log.log_start_offset) :]
 
 
-@pytest.mark.xfail(strict=True, reason="the hole is taken for a lost tail, and all behind it is dropped")
 def test_gaps_between_segments_of_apaches_survive_a_crash(tmp_path: Path) -> None:
     """A follower of a compacted leader gets gaps, and Kafka names a segment after its first batch."""
     theirs = KafkaLog(tmp_path, {"segment.bytes": "700"})

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -20,6 +20,7 @@ from ottla.cli.main import app
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from support.apache import java_harness, run_tool
+from support.examples import examples
 from support.history import History
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
@@ -98,7 +99,7 @@ def test_records_of_another_topic_are_skipped_in_kafkas_words(apache_history: Hi
     _assert_same(ours, theirs)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(few=20, many=500)
 @given(
     st.lists(
         st.tuples(st.none() | st.binary(max_size=12), st.none() | st.binary(max_size=40)),

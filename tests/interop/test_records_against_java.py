@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.records.batch import CorruptRecords, batches, crc_is_valid, read_header, stamp
@@ -14,10 +14,10 @@ from ottla.records.compression import CODEC_NAMES, Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from support.apache import JavaError
+from support.examples import examples
 from support.records_oracle import CODECS, built_by_java, described_by_java, described_by_us
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
-examples = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 INT64_MAX = 2**63 - 1
 INT32_MAX = 2**31 - 1
@@ -71,7 +71,7 @@ def described_batches(draw: st.DrawFn) -> dict[str, Any]:
     return batch
 
 
-@examples
+@examples(few=60, many=1_000)
 @given(st.lists(described_batches(), min_size=1, max_size=3))
 def test_batches_made_by_kafka_read_equal(specs: list[dict[str, Any]]) -> None:
     data = b"".join(built_by_java(**spec) for spec in specs)
@@ -79,7 +79,7 @@ def test_batches_made_by_kafka_read_equal(specs: list[dict[str, Any]]) -> None:
     assert described_by_us(data) == described_by_java(data)
 
 
-@examples
+@examples(few=60, many=1_000)
 @given(
     st.lists(
         st.builds(
