@@ -19,6 +19,8 @@ from ottla.launch.refusal import LaunchRefused
 COMMANDS: dict[str, str] = {
     "up": "ottla.cli.up",
     "drill": "ottla.cli.drill",
+    "describe": "ottla.cli.views.describe",
+    "explain": "ottla.cli.views.explain",
     "sim": "ottla.cli.sim",
     "zookeeper": "ottla.cli.zookeeper",
     "broker": "ottla.cli.broker",

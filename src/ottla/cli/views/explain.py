@@ -1,0 +1,120 @@
+"""``ottla explain``: a partition's history, and why it is led by whom."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+
+if TYPE_CHECKING:
+    from ottla.cli.views.story import PartitionNow
+    from ottla.client.blocking import Client
+    from ottla.model.ids import TopicPartition
+
+app = typer.Typer(add_completion=False)
+
+READ_MS_MAX = 15_000
+
+
+@app.command()
+def explain(
+    partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", help="For example orders-0.")],
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    isr: Annotated[bool, typer.Option("--isr", help="Also tell changes of the ISR alone.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    command_config: CommandConfig = None,
+) -> None:
+    """Tell why a partition is led by whom, how that came about, and what if each of its replicas died.
+
+    Each election is told with its rule, its candidates and its cause; unclean ones with what may be lost.
+
+    Example: `ottla explain orders-0`.
+    """
+    import json
+
+    from ottla.cli.shared.connection import connected
+    from ottla.cli.views.story import history_lines, is_told, now_lines, preferred, what_if
+    from ottla.model.ids import TopicPartition
+
+    topic, dash, number = partition.rpartition("-")
+    if not dash or not topic or not number.isdecimal():
+        raise UsageRefused(f"{partition!r} names no partition; write it as orders-0")
+    with connected(bootstrap_server, command_config) as client:
+        now = _now(client, TopicPartition(topic, int(number)))
+        history = _history(client, partition)
+    if json_:
+        told = {
+            "partition": partition,
+            "leader": now.leader,
+            "leader_epoch": now.leader_epoch,
+            "replicas": now.replicas,
+            "isr": now.isr,
+            "is_preferred": now.leader == now.replicas[0],
+            "preferred": preferred(now),
+            "is_told": is_told(now, history),
+            "history": history,
+            "what_if": {str(broker): words for broker, words in what_if(now).items()},
+        }
+        typer.echo(json.dumps(told, indent=2))
+        return
+    typer.echo("\n".join(now_lines(now, history)))
+    lines = history_lines(history, with_isr=isr)
+    typer.echo("\nhistory (UTC)")
+    typer.echo("\n".join(lines) if lines else "  nothing is recorded in __ottla_decisions")
+    typer.echo("\nwhat if it died")
+    for broker, words in what_if(now).items():
+        typer.echo(f"  broker {broker}: {words}")
+
+
+def _now(client: "Client", name: "TopicPartition") -> "PartitionNow":
+    from ottla.cli.views.story import PartitionNow
+    from ottla.client.admin.configs import ResourceType, describe_configs
+    from ottla.client.admin.topics import describe_topics
+
+    response = client.run(describe_topics, [name.topic])
+    rows = [row for row in response.topics[0].partitions if row.partition_index == name.partition]
+    if response.topics[0].error_code or not rows:
+        raise CommandRefused(f"there is no partition {name}; see `ottla topics --describe`")
+    (settings,) = client.run(describe_configs, [(ResourceType.TOPIC, name.topic)])
+    values = {config.name: config.value for config in settings.configs}
+    return PartitionNow(
+        str(name),
+        rows[0].leader_id,
+        rows[0].leader_epoch,
+        rows[0].replica_nodes,
+        rows[0].isr_nodes,
+        frozenset(broker.node_id for broker in response.brokers),
+        int(values.get("min.insync.replicas") or 1),
+        values.get("unclean.leader.election.enable") == "true",
+    )
+
+
+def _history(client: "Client", partition: str) -> list[dict[str, Any]]:
+    """All that ``__ottla_decisions`` says of a partition, oldest first."""
+    import json
+
+    from ottla.broker.decision_records import TOPIC
+    from ottla.cli.shared.offsets import offsets_at
+    from ottla.cli.views.story import this_life
+    from ottla.client.fetching.offsets import EARLIEST, LATEST
+    from ottla.model.ids import TopicPartition
+
+    log = TopicPartition(TOPIC, 0)
+    end = offsets_at(client, {log: LATEST}).get(log, 0)
+    start = offsets_at(client, {log: EARLIEST}).get(log, 0)
+    if start >= end:
+        return []
+    consumer = client.consumer(max_poll_records=5_000)
+    consumer.assign({log: EARLIEST})
+    found: list[dict[str, Any]] = []
+    while (consumer.position(log) or 0) < end:
+        records = consumer.poll(READ_MS_MAX).get(log)
+        if not records:
+            raise CommandRefused(f"{TOPIC} could not be read to its end; try again")
+        found += [
+            json.loads(record.value)
+            for record in records
+            if record.key == partition.encode() and record.value is not None
+        ]
+    return this_life(found)
