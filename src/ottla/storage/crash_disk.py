@@ -131,7 +131,7 @@ class CrashDisk:
     ``crash_at``: raise ``PowerCut`` in place of that step (a write may be half done by then).
     ``before_step``: called with the name of each step before it happens (in a half-done write: in its midst),
     for a look at a ``clone`` of that moment.
-    ``fail``: a function from (operation, path or None) to an errno, or 0 to let it pass.
+    ``fail``: a function from the name of an operation to an errno, or 0 to let it pass.
     ``capacity_bytes``: beyond it writes are short, then refused with ENOSPC.
     """
 

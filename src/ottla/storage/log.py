@@ -209,9 +209,11 @@ class Log(LogReader):
         if self._producers is None:
             self._producers = self._load_producers()
         last = headers[-1]
+        last_offset = last[1] + last[7]
+        newest = last[9] if len(headers) == 1 else max(header[9] for header in headers)
         try:
             segment = self._segments[-1]
-            if segment.must_roll(self.config, len(data), last, now_ms):
+            if segment.must_roll(self.config, len(data), last_offset, newest, now_ms):
                 segment = self._roll_to(headers[0][1], now_ms)
             segment.append(data, headers, self.config.index_interval_bytes)
         except OSError as error:
@@ -219,7 +221,7 @@ class Log(LogReader):
             directory.fail(error)
         except CorruptRecords as error:
             directory.fail_as_corrupt(self.partition, error)
-        self.end_offset = self._written_end = last[1] + last[7] + 1
+        self.end_offset = self._written_end = last_offset + 1
         tail = self._tail
         if tail is None:
             tail = self._tail = {}

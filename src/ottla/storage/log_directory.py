@@ -12,7 +12,7 @@ from ottla.storage.disk import Disk, File
 if TYPE_CHECKING:
     from ottla.storage.segment import Segment
 
-OPEN_FILES_MAX = 256
+OPEN_FILES_MAX = 512
 """Segments kept open at a time; the least used are closed and opened again when needed."""
 
 DELETED_SUFFIX = ".deleted"

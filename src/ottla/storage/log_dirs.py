@@ -27,7 +27,7 @@ from ottla.storage.checkpoints import (
 )
 from ottla.storage.disk import Disk, Lock, replace_file
 from ottla.storage.log import Log
-from ottla.storage.log_directory import LogDirectory, OpenFiles
+from ottla.storage.log_directory import OPEN_FILES_MAX, LogDirectory, OpenFiles
 from ottla.storage.outcomes import CheckpointWork, FlushWork
 from ottla.storage.recovery import create_log, open_log
 from ottla.storage.retention import RetentionPlan, raise_start_by_retention
@@ -53,9 +53,9 @@ def partition_of(name: str) -> TopicPartition | None:
 class LogDirs:
     """Every log of this broker. A directory that fails is left behind; the others go on."""
 
-    def __init__(self, disk: Disk, paths: Iterable[str]) -> None:
+    def __init__(self, disk: Disk, paths: Iterable[str], *, open_files_max: int = OPEN_FILES_MAX) -> None:
         self._disk = disk
-        open_files = OpenFiles()
+        open_files = OpenFiles(open_files_max)
         self.directories = {path: LogDirectory(disk, path, open_files) for path in paths}
         self.logs: dict[TopicPartition, Log] = {}
         self._locks: dict[str, Lock] = {}

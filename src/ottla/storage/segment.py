@@ -248,19 +248,21 @@ class Segment:
             first = self._first_timestamp = header.max_timestamp
         return first
 
-    def must_roll(self, config: LogConfig, size: int, last: BatchHeader, now_ms: int) -> bool:
-        """Whether batches of this size, the last of them given, belong into a new segment."""
+    def must_roll(
+        self, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether batches of this size that end here, and are this new, belong into a new segment."""
         mine = self.size
         if mine + size > config.segment_bytes:
             return mine > 0
-        if last[1] + last[7] - self.base_offset > RELATIVE_OFFSET_MAX:
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return True
         if not mine:
             return False
         first = self._first_timestamp
         if first is None:
             first = self.first_timestamp
-        waited_ms = last[9] - first if first >= 0 else now_ms - self.created_ms
+        waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
         limit_ms = config.segment_ms
         if waited_ms > limit_ms - config.segment_jitter_ms:
             return True
@@ -270,8 +272,11 @@ class Segment:
             and (waited_ms > config.max_compaction_lag_ms - config.segment_jitter_ms)
         ):
             return True
-        entries = self._index
-        return entries is not None and len(entries) >= config.segment_index_bytes // 12 - 1
+        index, times = self._index, self._times
+        index_bytes = config.segment_index_bytes
+        return (index is not None and len(index) >= index_bytes // offset_index.ENTRY_SIZE) or (
+            times is not None and len(times) >= index_bytes // time_index.ENTRY_SIZE - 1
+        )
 
     # -- batches -----------------------------------------------------------------------------------
 

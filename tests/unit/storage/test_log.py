@@ -265,10 +265,13 @@ def test_compacted_topic_rolls_within_its_compaction_lag() -> None:
 
 
 def test_full_index_rolls() -> None:
-    log = filled(a_log(LogConfig(index_interval_bytes=0, segment_index_bytes=48)), 20)
+    still = filled(a_log(LogConfig(index_interval_bytes=0, segment_index_bytes=48)), 20)
+    moving = a_log(LogConfig(index_interval_bytes=0, segment_index_bytes=48))
+    for at in range(20):
+        appended(moving, a_batch(b"x", timestamp=at))
 
-    assert max(len(segment.index) for segment in log.segments) == 3
-    assert len(log.segments) == 5
+    assert max(len(segment.index) for segment in still.segments) == 48 // 8
+    assert max(len(segment.times) for segment in moving.segments[:-1]) == 48 // 12 - 1, "room for a last one"
 
 
 def test_offset_too_far_from_the_base_rolls() -> None:
