@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {
     "drill": "ottla.cli.drill",
     "describe": "ottla.cli.views.describe",
     "explain": "ottla.cli.views.explain",
+    "watch": "ottla.cli.views.watch",
+    "doctor": "ottla.cli.doctor",
     "sim": "ottla.cli.sim",
     "zookeeper": "ottla.cli.zookeeper",
     "broker": "ottla.cli.broker",
@@ -38,6 +40,8 @@ COMMANDS: dict[str, str] = {
     "log-dirs": "ottla.cli.tools.log_dirs",
     "cluster-id": "ottla.cli.tools.cluster_id",
     "broker-api-versions": "ottla.cli.tools.broker_api_versions",
+    "zookeeper-shell": "ottla.cli.tools.zookeeper_shell",
+    "kafka-scripts": "ottla.cli.tools.kafka_scripts",
     "pipeline": "ottla.cli.pipeline",
 }
 

@@ -154,7 +154,8 @@ def _cut(row: dict[str, Any]) -> list[str]:
     committed = "committed" if row["was_committed"] else "never committed"
     return [
         f"  {time_text(row['time_ms'])}  broker {row['broker']} cut offsets {lost['from']} to"
-        f" {lost['until'] - 1} ({committed}) to agree with leader {row['leader']}, epoch {row['leader_epoch']}"
+        f" {lost['until'] - 1} ({committed}) to agree with leader {row['leader']},"
+        f" epoch {row['leader_epoch']}"
     ]
 
 

@@ -1,0 +1,88 @@
+"""``ottla doctor``: is this machine fit for a cluster?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.shared.refusal import CommandRefused
+
+app = typer.Typer(add_completion=False)
+
+DISK_BYTES_MIN = 2_000_000_000
+OPEN_FILES_MIN = 4_096
+
+
+@app.command()
+def doctor(
+    data_dir: Annotated[Path, typer.Option(help="Where the data would be kept.")] = Path("ottla-data"),
+    port: Annotated[int, typer.Option(min=1, max=65_000, help="The first broker's port.")] = 9092,
+    brokers: Annotated[int, typer.Option(min=1, max=100, help="How many brokers.")] = 3,
+) -> None:
+    """Look at Java, ports, disk space, open files and the machine's name; exit code 1 if something is wrong.
+
+    Example: `ottla doctor --port 9092`.
+    """
+    findings = [_java(), _ports(port, brokers), _disk(data_dir), _open_files(), _name()]
+    for is_well, words in findings:
+        typer.echo(f"{'ok ' if is_well else 'BAD'}  {words}")
+    bad = sum(not is_well for is_well, _ in findings)
+    if bad:
+        raise CommandRefused(f"{bad} of {len(findings)} checks failed; what to do stands behind each")
+
+
+def _java() -> tuple[bool, str]:
+    from ottla.launch.java import find_java
+    from ottla.launch.refusal import LaunchRefused
+
+    try:
+        java = find_java()
+    except LaunchRefused as refused:
+        return False, f"Java: {refused}"
+    return True, f"Java {java.version} ({java.executable})"
+
+
+def _ports(first: int, count: int) -> tuple[bool, str]:
+    from ottla.launch.ports import require_free
+    from ottla.launch.refusal import LaunchRefused
+
+    for port in range(first, first + count):
+        try:
+            require_free(port)
+        except LaunchRefused as refused:
+            return False, f"ports: {refused}"
+    return True, f"ports {first} to {first + count - 1} are free"
+
+
+def _disk(directory: Path) -> tuple[bool, str]:
+    import shutil
+
+    there = next(path for path in (directory.absolute(), *directory.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    words = f"disk: {free / 1e9:.1f} GB free at {there}"
+    if free < DISK_BYTES_MIN:
+        return False, f"{words}; make room, or choose another --data-dir"
+    return True, words
+
+
+def _open_files() -> tuple[bool, str]:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    words = f"open files: at most {soft}"
+    if soft != resource.RLIM_INFINITY and soft < OPEN_FILES_MIN:
+        return False, f"{words}; raise it with `ulimit -n {hard}` before starting brokers"
+    return True, words
+
+
+def _name() -> tuple[bool, str]:
+    import socket
+
+    name = socket.gethostname()
+    try:
+        address = socket.gethostbyname(name)
+    except OSError:
+        return False, f"{name} has no address: set advertised.listeners to one that clients can reach"
+    if address.startswith("127."):
+        return True, f"{name} is {address}: for clients elsewhere set advertised.listeners to another address"
+    return True, f"{name} is {address}"

@@ -1,0 +1,58 @@
+"""``ottla kafka-scripts``: Kafka's script names for programs that know only those."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.shared.refusal import CommandRefused
+
+app = typer.Typer(add_completion=False)
+
+SCRIPTS = {
+    "kafka-topics.sh": "topics",
+    "kafka-configs.sh": "configs",
+    "kafka-console-producer.sh": "console-producer",
+    "kafka-console-consumer.sh": "console-consumer",
+    "kafka-consumer-groups.sh": "consumer-groups",
+    "kafka-get-offsets.sh": "get-offsets",
+    "kafka-leader-election.sh": "leader-election",
+    "kafka-preferred-replica-election.sh": "preferred-replica-election",
+    "kafka-reassign-partitions.sh": "reassign-partitions",
+    "kafka-delete-records.sh": "delete-records",
+    "kafka-log-dirs.sh": "log-dirs",
+    "kafka-dump-log.sh": "dump-log",
+    "kafka-broker-api-versions.sh": "broker-api-versions",
+    "zookeeper-shell.sh": "zookeeper-shell",
+}
+
+
+@app.command()
+def kafka_scripts(
+    directory: Annotated[Path, typer.Argument(help="Where they are written; made if it is missing.")],
+) -> None:
+    """Write kafka-topics.sh and its like, each calling the command of the same purpose.
+
+    A file that is there already and is none of ours is left alone.
+
+    Example: `ottla kafka-scripts bin`, then `bin/kafka-topics.sh --list`.
+    """
+    import shlex
+    import sys
+
+    mark = "# Written by ottla kafka-scripts."
+    texts = {
+        name: f'#!/bin/sh\n{mark}\nexec {shlex.quote(sys.executable)} -m ottla.cli.main {command} "$@"\n'
+        for name, command in SCRIPTS.items()
+    }
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        foreign = [n for n in texts if (directory / n).exists() and mark not in (directory / n).read_text()]
+        if foreign:
+            raise CommandRefused(f"{directory / foreign[0]} is not ours; choose another directory")
+        for name, text in texts.items():
+            (directory / name).write_text(text, encoding="utf-8")
+            (directory / name).chmod(0o755)
+    except OSError as error:
+        raise CommandRefused(f"{directory} cannot be written: {error.strerror or error}") from None
+    typer.echo(f"wrote {len(texts)} scripts to {directory}")

@@ -1,0 +1,85 @@
+"""``ottla zookeeper-shell``: look at znodes and change them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+
+if TYPE_CHECKING:
+    from ottla.server.zk_blocking import BlockingZooKeeper
+    from ottla.zookeeper.ops import Stat
+
+app = typer.Typer(add_completion=False)
+
+COMMANDS = {
+    "ls": "ls PATH",
+    "get": "get PATH",
+    "stat": "stat PATH",
+    "set": "set PATH DATA",
+    "create": "create PATH [DATA]",
+    "delete": "delete PATH",
+    "deleteall": "deleteall PATH",
+}
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def zookeeper_shell(
+    zookeeper: Annotated[str, typer.Argument(metavar="HOST:PORT/CHROOT", help="Which ZooKeeper.")],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="Run this one command, and end.")
+    ] = None,
+) -> None:
+    """Run ls, get, stat, set, create, delete or deleteall; without a command, those of standard input.
+
+    Example: `ottla zookeeper-shell 127.0.0.1:2181 get /controller`.
+    """
+    import shlex
+    import sys
+
+    from ottla.cli.shared.zookeeper import zookeeper_session
+
+    with zookeeper_session(zookeeper) as session:
+        if words:
+            run(session, words)
+            return
+        for line in sys.stdin:
+            try:
+                parts = shlex.split(line)
+            except ValueError as error:
+                raise UsageRefused(f"{line.strip()!r}: {error}") from None
+            if parts and parts[0] in ("quit", "close"):
+                return
+            if parts:
+                run(session, parts)
+
+
+def run(session: "BlockingZooKeeper", words: list[str]) -> None:
+    """One command."""
+    match words:
+        case ["ls", path]:
+            typer.echo(f"[{', '.join(session.children(path))}]")
+        case ["get", path]:
+            data = session.get(path).data
+            typer.echo("null" if data is None else data.decode(errors="backslashreplace"))
+        case ["stat", path]:
+            stat = session.exists(path)
+            if stat is None:
+                raise CommandRefused(f"there is no node {path}")
+            typer.echo("\n".join(stat_lines(stat)))
+        case ["set", path, data]:
+            session.set(path, data.encode())
+        case ["create", path, *rest] if len(rest) <= 1:
+            created = session.create(path, rest[0].encode() if rest else None)
+            typer.echo(f"Created {created}")
+        case ["delete", path]:
+            session.delete(path)
+        case ["deleteall", path]:
+            session.delete(path, recursive=True)
+        case _:
+            raise UsageRefused(f"{' '.join(words)!r} is none of: {'; '.join(COMMANDS.values())}")
+
+
+def stat_lines(stat: "Stat") -> list[str]:
+    """All that ZooKeeper keeps of a node beside its data."""
+    return [f"{name} = {value}" for name, value in stat._asdict().items()]

@@ -1,0 +1,57 @@
+"""The loops of ``ottla watch``: on a terminal drawn, into a pipe printed."""
+
+from collections import deque
+from collections.abc import Iterator
+from datetime import datetime
+
+import typer
+from rich.live import Live
+from rich.text import Text
+
+from ottla.cli.views.cluster_view import ClusterView, read_cluster
+from ottla.cli.views.watch import EVENTS_SHOWN, changes
+from ottla.client.blocking import Client
+from ottla.client.errors import ClientError
+
+
+def watch_drawn(client: Client, every_ms: int, times: int | None) -> None:
+    """The screen, drawn anew at every look."""
+    events: deque[str] = deque(maxlen=EVENTS_SHOWN)
+    with Live(Text("looking"), auto_refresh=False, screen=False) as live:
+        for view, news in _looks(client, every_ms, times):
+            events.extend(news)
+            live.update(Text("\n".join([*view.lines(), "", *events])), refresh=True)
+
+
+def watch_printed(client: Client, every_ms: int, times: int | None) -> None:
+    """The screen once, then a line for each change."""
+    is_first = True
+    for view, news in _looks(client, every_ms, times):
+        lines = view.lines() if is_first else news
+        is_first = False
+        if lines:
+            typer.echo("\n".join(lines))
+
+
+def _looks(client: Client, every_ms: int, times: int | None) -> Iterator[tuple[ClusterView, list[str]]]:
+    """Pictures and what changed since the one before; a look that fails is told and repeated."""
+    before: ClusterView | None = None
+    count = 0
+    while times is None or count < times:
+        if count:
+            client.run_until(lambda: False, every_ms)
+        count += 1
+        try:
+            view = read_cluster(client)
+        except ClientError as error:
+            if before is None:
+                raise
+            yield before, [_stamped(f"the cluster does not answer: {error}")]
+            continue
+        news = [] if before is None else [_stamped(event) for event in changes(before, view)]
+        before = view
+        yield view, news
+
+
+def _stamped(event: str) -> str:
+    return f"{datetime.now().astimezone():%H:%M:%S}  {event}"
