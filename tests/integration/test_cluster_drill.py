@@ -1,6 +1,9 @@
 """A cluster in one command, and the drill: the controller dies, leaders move, it returns, balance is back."""
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -199,3 +202,23 @@ def test_a_cluster_comes_up_again_on_its_data(tmp_path: Path):
     with Cluster(brokers=3, data_dir=tmp_path / "data", sync=False) as again:
         assert again.bootstrap_servers == addresses
         assert sorted(consume(again, "orders", 1), key=int) == [str(n) for n in range(100)]
+
+
+def test_ottla_up_says_where_to_connect_and_stops_in_order(tmp_path: Path):
+    command = [Path(sys.executable).with_name("ottla"), "up", "--brokers", "1", "--port", "0"]
+    output = tmp_path / "printed"
+    with output.open("w") as printed:
+        running = subprocess.Popen(
+            [*command, "--data-dir", tmp_path / "data"], stdout=printed, stderr=printed
+        )
+    try:
+        wait_until(lambda: "controller is broker 0" in output.read_text(), "the cluster is up", 60)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 0
+    finally:
+        running.kill()
+        running.wait()
+    words = output.read_text()
+    assert "bootstrap.servers  127.0.0.1:" in words
+    assert words.rstrip().endswith(f"stopped; the data is in {tmp_path / 'data'}")
+    assert (tmp_path / "data" / "broker-0" / "logs" / ".kafka_cleanshutdown").exists()
