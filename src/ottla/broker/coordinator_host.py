@@ -11,7 +11,7 @@ from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.request import Request
 from ottla.broker.timers import Timer
 from ottla.coordinator.group.core import GroupShard
-from ottla.coordinator.group.effects import Answer, Append, Effect, Moment, StoredRecord
+from ottla.coordinator.group.effects import Answer, Append, Effect, Moment
 from ottla.coordinator.group.records import Loader
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -179,7 +179,7 @@ class CoordinatorHost:
 
         self._node.partitions.append_internal(
             partition,
-            _batch_of(write.records, self._node.clock.wall_ms()),
+            _batch_of(write, self._node.clock.wall_ms()),
             groups.offsets_commit_required_acks,
             groups.offsets_commit_timeout_ms,
             settled,
@@ -213,5 +213,6 @@ class CoordinatorHost:
         self._schedule_expiry()
 
 
-def _batch_of(records: tuple[StoredRecord, ...], wall_ms: int) -> bytearray:
-    return build_batch([Record(key, value, timestamp=wall_ms) for key, value in records])
+def _batch_of(write: Append, wall_ms: int) -> bytearray:
+    records = [Record(key, value, timestamp=wall_ms) for key, value in write.records]
+    return build_batch(records, base_sequence=write.base_sequence)

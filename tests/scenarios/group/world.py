@@ -165,7 +165,8 @@ class GroupWorld:
         self.now_ms = until
 
     def do_hold(self) -> None:
-        self.held = []
+        if self.held is None:
+            self.held = []
 
     def do_release(self, error: str = "NONE") -> None:
         held, self.held = self.held or [], None
@@ -178,6 +179,8 @@ class GroupWorld:
     def do_failover(self) -> None:
         """The shard moves to another broker: what is in the log is all that is left."""
         self._perform(self.shard.unload(self.now))
+        if self.held is not None:
+            self.held = []
         loader = Loader()
         for record in self.log:
             loader.apply(record.key, record.value)

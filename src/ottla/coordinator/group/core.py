@@ -182,13 +182,13 @@ class GroupShard:
             return ErrorCode.INVALID_GROUP_ID, {}, []
         if group is None or group.state is GroupState.DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND, {}, []
-        in_use: frozenset[str] = frozenset()
-        if group.state is not GroupState.EMPTY:
-            if not group.is_consumer_group:
-                return ErrorCode.NON_EMPTY_GROUP, {}, []
-            in_use = group.subscribed_topics or frozenset()
+        has_members = group.state is not GroupState.EMPTY
+        if has_members and not group.is_consumer_group:
+            return ErrorCode.NON_EMPTY_GROUP, {}, []
         codes = {
-            tp: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if tp.topic in in_use else ErrorCode.NONE
+            tp: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            if has_members and group.may_read(tp.topic)
+            else ErrorCode.NONE
             for tp in partitions
         }
         turn = Turn(now)

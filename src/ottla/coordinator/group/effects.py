@@ -33,6 +33,7 @@ class Append:
     ticket: int
     records: tuple[StoredRecord, ...]
     reason: str
+    base_sequence: int = -1
 
 
 Effect: TypeAlias = Answer | Append

@@ -61,6 +61,10 @@ class Group:
     def is_consumer_group(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
+    def may_read(self, topic: str) -> bool:
+        """Whether members are subscribed to the topic, or nobody can tell what they are subscribed to."""
+        return self.subscribed_topics is None or topic in self.subscribed_topics
+
     @property
     def rebalance_timeout_ms(self) -> int:
         """The group waits as long as its most patient member."""

@@ -32,6 +32,9 @@ APPEND_ERRORS: dict[ErrorCode, ErrorCode] = {
 }
 """What a failed write of offsets is called towards the client."""
 
+COMMITS_BASE_SEQUENCE = 0
+"""Kafka's batches of commits say 0 where its other batches without a producer say −1; so do ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -78,7 +81,8 @@ class Offsets:
             later.answer(token, commit_answer(request, APPEND_ERRORS.get(error, error), too_large))
 
         records = tuple(offset_record(group.group_id, tp, offset) for tp, offset in taken.items())
-        self._shard.append(turn, records, f"offsets of group {group.group_id}", settle)
+        reason = f"offsets of group {group.group_id}"
+        self._shard.append(turn, records, reason, settle, COMMITS_BASE_SEQUENCE)
 
     @staticmethod
     def _may_commit(group: Group, request: Commit) -> ErrorCode:

@@ -32,7 +32,7 @@ def fetch_offsets(
     """
     known = group.offsets if group is not None and group.state is not GroupState.DEAD else {}
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
-    for tp in known if partitions is None else partitions:
+    for tp in known if partitions is None else dict.fromkeys(partitions):
         committed = known.get(tp)
         if tp in unstable:
             row = _no_offset(tp, ErrorCode.UNSTABLE_OFFSET_COMMIT)

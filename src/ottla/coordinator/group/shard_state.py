@@ -37,8 +37,15 @@ class ShardState:
     writes: dict[int, Settle] = field(default_factory=dict)
     _last_ticket: int = 0
 
-    def append(self, turn: Turn, records: tuple[StoredRecord, ...], reason: str, settle: Settle) -> None:
+    def append(
+        self,
+        turn: Turn,
+        records: tuple[StoredRecord, ...],
+        reason: str,
+        settle: Settle,
+        base_sequence: int = -1,
+    ) -> None:
         """Ask for a write; its outcome is told to ``settle`` in a later turn."""
         self._last_ticket += 1
         self.writes[self._last_ticket] = settle
-        turn.effects.append(Append(self._last_ticket, records, reason))
+        turn.effects.append(Append(self._last_ticket, records, reason, base_sequence))

@@ -1,0 +1,1 @@
+"""Conversations of groups with two coordinators, compared field by field."""
