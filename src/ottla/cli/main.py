@@ -18,6 +18,12 @@ from ottla.launch.refusal import LaunchRefused
 # In the order in which the help shows them.
 COMMANDS: dict[str, str] = {
     "up": "ottla.cli.up",
+    "status": "ottla.cli.local.status",
+    "down": "ottla.cli.local.down",
+    "kill": "ottla.cli.local.kill",
+    "pause": "ottla.cli.local.pause",
+    "resume": "ottla.cli.local.resume",
+    "restart": "ottla.cli.local.restart",
     "drill": "ottla.cli.drill",
     "describe": "ottla.cli.views.describe",
     "explain": "ottla.cli.views.explain",

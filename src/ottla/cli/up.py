@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.shared.options import key_values
+
 if TYPE_CHECKING:
     from ottla.launch.cluster import Cluster
 
@@ -26,23 +28,51 @@ def up(
     zookeeper_port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Where ZooKeeper listens. 0: a free port.")
     ] = 0,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of every broker; may be repeated."),
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Run in the background; `ottla down` stops it.")
+    ] = False,
 ) -> None:
-    """Start ZooKeeper and brokers on this machine (loopback only); Ctrl-C stops them cleanly, data stays."""
+    """Start ZooKeeper and brokers on this machine (loopback only); Ctrl-C stops them cleanly, data stays.
+
+    Example: `ottla up --brokers 3 --set min.insync.replicas=2`.
+    """
+    settings = key_values("--set", set_ or [])
+    if detach:
+        from ottla.cli.local.detached import start_detached
+
+        given = [f"--set={name}={value}" for name, value in settings.items()]
+        words = ["--brokers", str(brokers), "--data-dir", str(data_dir.absolute()), *given]
+        start_detached(data_dir, [*words, "--port", str(port), "--zookeeper-port", str(zookeeper_port)])
+        return
+
     import time
 
+    from ottla.cli.local.state import forget_requests, remove_state, write_state
     from ottla.cli.signals import stop_once
     from ottla.launch.cluster import Cluster
 
     with stop_once() as stop:
         started = time.monotonic()
-        cluster = Cluster(brokers, data_dir=data_dir, port=port, zookeeper_port=zookeeper_port)
+        cluster = Cluster(
+            brokers, data_dir=data_dir, port=port, zookeeper_port=zookeeper_port, settings=settings
+        )
         typer.echo(f"starting ZooKeeper {cluster.zookeeper.version} and {brokers} brokers")
+        is_ours = False
         try:
             cluster.start()
+            is_ours = True
+            forget_requests(cluster.data_dir)
+            write_state(cluster)
             _show(cluster, time.monotonic() - started)
             _watch(cluster)
         finally:
             typer.echo("stopping")
+            if is_ours:
+                remove_state(cluster.data_dir)
             cluster.stop()
     if stop.asked:
         typer.echo(f"stopped; the data is in {cluster.data_dir}")
@@ -57,7 +87,8 @@ def _show(cluster: "Cluster", elapsed_s: float) -> None:
 
 
 def _watch(cluster: "Cluster") -> None:
-    """Tell who is controller, and who ended: nothing is restarted silently."""
+    """Tell who is controller, and who ended: nothing is restarted unless somebody asks for it."""
+    from ottla.cli.local.state import write_state
     from ottla.launch.refusal import LaunchRefused
 
     told: set[int] = set()
@@ -67,13 +98,32 @@ def _watch(cluster: "Cluster") -> None:
         if now is not None and now != controller:
             controller = now
             typer.echo(f"controller is broker {controller}")
+        _serve_requests(cluster, told)
         for broker in cluster.ended():
             if broker.broker_id not in told:
                 told.add(broker.broker_id)
                 typer.echo(broker.why_it_ended())
+                write_state(cluster)
         if len(told) == len(cluster.brokers):
             raise LaunchRefused("all brokers have ended")
         if (code := cluster.zookeeper.wait(LOOK_S)) is not None:
             raise LaunchRefused(
                 f"ZooKeeper ended by itself with exit code {code}; its log is {cluster.zookeeper.log}"
             )
+
+
+def _serve_requests(cluster: "Cluster", told: set[int]) -> None:
+    """``ottla restart`` leaves a file; it goes when the broker is known to the others again."""
+    from ottla.cli.local.state import asked, write_state
+    from ottla.launch.refusal import LaunchRefused
+
+    for number, request in asked(cluster.data_dir).items():
+        typer.echo(f"restarting broker {number}")
+        cluster.brokers[number].stop()
+        try:
+            cluster.start_broker(number)
+            told.discard(number)
+        except LaunchRefused as refused:
+            typer.echo(str(refused))
+        write_state(cluster)
+        request.unlink(missing_ok=True)

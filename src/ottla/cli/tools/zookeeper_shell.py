@@ -81,5 +81,22 @@ def run(session: "BlockingZooKeeper", words: list[str]) -> None:
 
 
 def stat_lines(stat: "Stat") -> list[str]:
-    """All that ZooKeeper keeps of a node beside its data."""
-    return [f"{name} = {value}" for name, value in stat._asdict().items()]
+    """All that ZooKeeper keeps of a node beside its data, by the names of its own shell."""
+    from datetime import UTC, datetime
+
+    def when(time_ms: int) -> str:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "milliseconds")
+
+    return [
+        f"cZxid = {stat.czxid:#x}",
+        f"ctime = {when(stat.ctime_ms)}",
+        f"mZxid = {stat.mzxid:#x}",
+        f"mtime = {when(stat.mtime_ms)}",
+        f"pZxid = {stat.pzxid:#x}",
+        f"cversion = {stat.cversion}",
+        f"dataVersion = {stat.version}",
+        f"aclVersion = {stat.aversion}",
+        f"ephemeralOwner = {stat.ephemeral_owner:#x}",
+        f"dataLength = {stat.data_length}",
+        f"numChildren = {stat.num_children}",
+    ]

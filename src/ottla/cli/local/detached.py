@@ -1,0 +1,43 @@
+"""``ottla up --detach``: the same in the background, awaited until it serves."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import typer
+
+from ottla.cli.local.state import LOOK_S, is_locked, read_state
+from ottla.cli.shared.refusal import CommandRefused
+
+LOG_NAME = "up.log"
+READY_S_MAX = 90.0
+
+
+def start_detached(data_dir: Path, words: list[str]) -> None:
+    """Start ``ottla up`` in a session of its own; returns when its brokers know one another."""
+    if is_locked(data_dir):
+        raise CommandRefused(f"a cluster runs on {data_dir} already; see `ottla status`")
+    data_dir.mkdir(parents=True, exist_ok=True)
+    log = data_dir / LOG_NAME
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ottla.cli.main", "up", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    give_up = time.monotonic() + READY_S_MAX
+    while (state := read_state(data_dir)) is None or state.pid != process.pid:
+        if process.poll() is not None:
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            last = lines[-1].removeprefix("ottla: ") if lines else "it gave no reason"
+            raise CommandRefused(f"the cluster did not start: {last}; its log is {log}")
+        if time.monotonic() > give_up:
+            process.terminate()
+            raise CommandRefused(f"the cluster was not ready within {READY_S_MAX:.0f} s; its log is {log}")
+        time.sleep(LOOK_S)
+    typer.echo(f"running as process {process.pid}; `ottla down` stops it")
+    typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
+    typer.echo(f"  zookeeper.connect  {state.zookeeper}")

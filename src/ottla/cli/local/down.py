@@ -1,0 +1,32 @@
+"""``ottla down``: stop the cluster that runs here."""
+
+import typer
+
+from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, require_state
+from ottla.cli.shared.refusal import CommandRefused
+
+app = typer.Typer(add_completion=False)
+
+STOP_S_MAX = 120.0
+
+
+@app.command()
+def down(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+    """Stop the cluster of `ottla up` cleanly; its data stays.
+
+    Example: `ottla down`.
+    """
+    import os
+    import signal
+    import time
+
+    from ottla.cli.local.state import LOOK_S, is_locked
+
+    state = require_state(data_dir)
+    os.kill(state.pid, signal.SIGTERM)
+    give_up = time.monotonic() + STOP_S_MAX
+    while is_locked(data_dir):
+        if time.monotonic() > give_up:
+            raise CommandRefused(f"process {state.pid} did not stop within {STOP_S_MAX:.0f} s")
+        time.sleep(LOOK_S)
+    typer.echo(f"stopped; the data is in {data_dir.absolute()}")

@@ -1,0 +1,77 @@
+"""``ottla kill``, ``pause``, ``resume`` and ``restart``: faults to play with, on this machine's cluster."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, ask, require_state
+from ottla.cli.shared.refusal import CommandRefused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+kill_app = typer.Typer(add_completion=False)
+pause_app = typer.Typer(add_completion=False)
+resume_app = typer.Typer(add_completion=False)
+restart_app = typer.Typer(add_completion=False)
+
+BrokerNumber = Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's number.")]
+
+
+@kill_app.command()
+def kill(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+    """End a broker as a crash would, and watch who takes over.
+
+    Example: `ottla kill 0`, then `ottla describe`.
+    """
+    _send(data_dir, broker, "SIGKILL")
+    typer.echo(f"broker {broker} is killed; `ottla restart {broker}` brings it back")
+
+
+@pause_app.command()
+def pause(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+    """Freeze a broker: its connections stay open and nothing is answered.
+
+    Example: `ottla pause 1`.
+    """
+    _send(data_dir, broker, "SIGSTOP")
+    typer.echo(f"broker {broker} is frozen; `ottla resume {broker}` lets it go on")
+
+
+@resume_app.command()
+def resume(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+    """Let a frozen broker go on.
+
+    Example: `ottla resume 1`.
+    """
+    _send(data_dir, broker, "SIGCONT")
+    typer.echo(f"broker {broker} goes on")
+
+
+@restart_app.command()
+def restart(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+    """Stop a broker cleanly if it runs, and start it again.
+
+    Example: `ottla restart 0`.
+    """
+    state = require_state(data_dir)
+    if broker not in state.broker_pids:
+        raise CommandRefused(f"the cluster has no broker {broker}; it has {sorted(state.broker_pids)}")
+    ask(data_dir, f"restart-{broker}")
+    typer.echo(f"broker {broker} is started")
+
+
+def _send(data_dir: "Path", broker: int, name: str) -> None:
+    import os
+    import signal
+
+    state = require_state(data_dir)
+    if broker not in state.broker_pids:
+        raise CommandRefused(f"the cluster has no broker {broker}; it has {sorted(state.broker_pids)}")
+    pid = state.broker_pids[broker]
+    try:
+        if pid is None:
+            raise ProcessLookupError
+        os.kill(pid, signal.Signals[name])
+    except ProcessLookupError:
+        raise CommandRefused(f"broker {broker} has ended; `ottla restart {broker}` starts it") from None

@@ -1,0 +1,130 @@
+"""What a running ``ottla up`` says of itself in its data directory, and what it is asked there.
+
+``up.json`` names its processes; files in ``requests`` ask for something and vanish when it is done. That a
+cluster runs is known by its lock, not by the file: a process id may be another's by now.
+"""
+
+import fcntl
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.shared.refusal import CommandRefused
+
+if TYPE_CHECKING:
+    from ottla.launch.cluster import Cluster
+
+STATE_NAME = "up.json"
+REQUESTS_NAME = "requests"
+ANSWER_S_MAX = 60.0
+LOOK_S = 0.1
+
+DataDir = Annotated[Path, typer.Option("--data-dir", help="The data directory of the cluster.")]
+DEFAULT_DATA_DIR = Path("ottla-data")
+
+
+@dataclass(frozen=True, slots=True)
+class UpState:
+    """A running cluster: who runs it, and where to reach it."""
+
+    pid: int
+    bootstrap_servers: str
+    zookeeper: str
+    broker_pids: dict[int, int | None]
+    """``None`` for a broker that has ended."""
+
+
+def write_state(cluster: "Cluster") -> None:
+    """Say who runs; replaced as a whole, so that nobody reads half of it."""
+    state = {
+        "pid": os.getpid(),
+        "bootstrap_servers": cluster.bootstrap_servers,
+        "zookeeper": cluster.zookeeper.connect,
+        "brokers": {
+            str(broker.broker_id): broker.pid if broker.is_running else None for broker in cluster.brokers
+        },
+    }
+    file = cluster.data_dir / STATE_NAME
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps(state), encoding="utf-8")
+    fresh.replace(file)
+
+
+def remove_state(data_dir: Path) -> None:
+    """Nothing runs any more."""
+    with suppress(FileNotFoundError):
+        (data_dir / STATE_NAME).unlink()
+
+
+def read_state(data_dir: Path) -> UpState | None:
+    """The cluster that runs on a data directory, if one does."""
+    if not is_locked(data_dir):
+        return None
+    try:
+        fields = json.loads((data_dir / STATE_NAME).read_text(encoding="utf-8"))
+        brokers = {int(number): pid for number, pid in fields["brokers"].items()}
+        return UpState(fields["pid"], fields["bootstrap_servers"], fields["zookeeper"], brokers)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def require_state(data_dir: Path) -> UpState:
+    """The same; that none runs is refused."""
+    state = read_state(data_dir)
+    if state is None:
+        raise CommandRefused(
+            f"no cluster runs on {data_dir}; start one with `ottla up --detach`, or name another --data-dir"
+        )
+    return state
+
+
+def is_locked(data_dir: Path) -> bool:
+    """Whether somebody holds the lock of a data directory."""
+    from ottla.launch.cluster import LOCK_NAME
+
+    try:
+        lock = os.open(data_dir / LOCK_NAME, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def ask(data_dir: Path, request: str) -> None:
+    """Ask the running cluster for something, and wait until it is done."""
+    file = data_dir / REQUESTS_NAME / request
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    give_up = time.monotonic() + ANSWER_S_MAX
+    while file.exists():
+        if time.monotonic() > give_up or not is_locked(data_dir):
+            file.unlink(missing_ok=True)
+            raise CommandRefused(f"the cluster did not {request.replace('-', ' broker ')}; see its up.log")
+        time.sleep(LOOK_S)
+
+
+def asked(data_dir: Path) -> dict[int, Path]:
+    """The brokers that the running cluster is asked to restart, and the files that ask."""
+    found = {}
+    for file in sorted((data_dir / REQUESTS_NAME).glob("restart-*")):
+        number = file.name.removeprefix("restart-")
+        if number.isdecimal():
+            found[int(number)] = file
+    return found
+
+
+def forget_requests(data_dir: Path) -> None:
+    """What was asked of a cluster that is gone is not done by the next."""
+    for file in asked(data_dir).values():
+        file.unlink(missing_ok=True)

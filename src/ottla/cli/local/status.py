@@ -1,0 +1,21 @@
+"""``ottla status``: does a cluster run here?"""
+
+import typer
+
+from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, require_state
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def status(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+    """Show the cluster that `ottla up` runs on this machine; exit code 1 if there is none.
+
+    Example: `ottla status`.
+    """
+    state = require_state(data_dir)
+    typer.echo(f"running as process {state.pid}, data in {data_dir.absolute()}")
+    typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
+    typer.echo(f"  zookeeper.connect  {state.zookeeper}")
+    for number, pid in sorted(state.broker_pids.items()):
+        typer.echo(f"  broker {number}: {'has ended' if pid is None else f'process {pid}'}")
