@@ -23,7 +23,6 @@ from ottla.wire.keys import ApiKey
 from support.apache import ApacheBroker, ApacheZooKeeper, run_tool
 from support.history import wait_for_all
 from support.recorder import Conversation, Recorder
-from support.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -233,15 +232,17 @@ def test_all_that_a_client_and_kafka_say_is_understood(
 
 
 def test_all_that_brokers_say_to_each_other_is_understood(recorded: RecordedCluster) -> None:
-    needed = {"LEADER_AND_ISR", "UPDATE_METADATA", "FETCH"}
+    needed = {"LEADER_AND_ISR", "UPDATE_METADATA", "FETCH", "PRODUCE"}
     from_the_start = [0, 0]
+    producer = Producer({"bootstrap.servers": recorded.bootstrap, "acks": "all", "log_level": 0})
+    for number in range(COUNT):
+        producer.produce("librdkafka", f"for the followers {number}")
+        assert producer.flush(30) == 0
 
-    def heard() -> bool:
-        return needed <= apis_in(recorded.conversations(from_the_start))
+    conversations = recorded.conversations(from_the_start)
 
-    wait_until(heard, f"{needed} between the brokers")
-
-    assert sum(check(conversation) for conversation in recorded.conversations(from_the_start)) > 50
+    assert needed <= apis_in(conversations)
+    assert sum(check(conversation) for conversation in conversations) > COUNT
 
 
 def check(conversation: Conversation) -> int:
