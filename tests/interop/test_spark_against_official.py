@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.apache, pytest.mark.java]
 SECONDS_MAX = 900
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 BASE_MS = 1_700_000_000_000
+KEPT = {"retention.ms": "-1"}  # The records are years old: retention would take them in mid-test.
 
 # In a process of its own: the connector's jars must be there when the JVM starts.
 COMPARE = textwrap.dedent(
@@ -100,7 +101,8 @@ CASES = {
 def fill(servers: str) -> None:
     with Client(servers) as client:
         names = ("judged", "by-official", "by-ottla")
-        client.run(create_topics, [a_topic(name, partitions=3, replication_factor=2) for name in names])
+        topics = [a_topic(name, partitions=3, replication_factor=2, configs=KEPT) for name in names]
+        client.run(create_topics, topics)
         for codec in CODECS:
             producer = client.producer(compression_type=codec)
             for n in range(100):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 START_MS = 1_700_000_000_000
+KEPT = {"retention.ms": "-1"}  # The records are years old: retention would take them in mid-test.
 
 
 def quiet(_: str) -> None:
@@ -32,7 +33,7 @@ def quiet(_: str) -> None:
 def write(cluster: Cluster, topic: str, values: list[bytes], *, step_ms: int = 1000) -> None:
     """A topic of two partitions, with these values in order and times that go on with them."""
     with Client(cluster.bootstrap_servers) as client:
-        client.run(create_topics, [a_topic(topic, partitions=2, replication_factor=3)])
+        client.run(create_topics, [a_topic(topic, partitions=2, replication_factor=3, configs=KEPT)])
         producer = client.producer()
         for n, value in enumerate(values):
             producer.send(
@@ -52,7 +53,7 @@ def test_an_archive_holds_each_record_once_and_replays_in_order(
     servers = cluster.bootstrap_servers
     write(cluster, "events", [b"%d" % n for n in range(100)])
     with Client(servers) as client:
-        client.run(create_topics, [a_topic("again", partitions=2, replication_factor=3)])
+        client.run(create_topics, [a_topic("again", partitions=2, replication_factor=3, configs=KEPT)])
     asked = archive.ArchiveOptions(
         bootstrap_servers=servers,
         topics="events",
