@@ -5,7 +5,6 @@ A command's module holds ``app``, a Typer application, and imports what it works
 """
 
 import importlib
-import importlib.metadata
 import sys
 from typing import Annotated, Any
 
@@ -77,12 +76,15 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Half of the time to show the help would go into importing rich.
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        import importlib.metadata
+
         typer.echo(f"ottla {importlib.metadata.version('ottla')}")
         raise typer.Exit
 

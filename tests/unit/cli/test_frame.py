@@ -55,7 +55,7 @@ def test_unknown_command_is_a_usage_error_that_names_the_one_that_was_meant() ->
     shown = CliRunner().invoke(frame.app, ["zookeper"])
 
     assert shown.exit_code == 2
-    assert "Did you mean 'zookeeper'?" in shown.output
+    assert "Did you mean 'zookeeper'" in shown.output
 
 
 def test_refusal_is_one_sentence_on_standard_error_and_exit_code_1(

@@ -1,0 +1,199 @@
+"""What is printed of topics, groups and the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ottla.cli.local.state import asked, forget_requests, is_locked, read_state
+from ottla.cli.tools.broker_api_versions import api_lines
+from ottla.cli.tools.groups_shown import Lag, offset_lines
+from ottla.cli.tools.kafka_scripts import SCRIPTS
+from ottla.cli.tools.reassignment_plan import plan_text
+from ottla.cli.tools.reassignment_progress import Progress, size_text
+from ottla.cli.tools.topics_shown import ShownPartition, ShownTopic
+from ottla.cli.views.cluster_view import BrokerLine, ClusterView, GroupLine, trouble
+from ottla.cli.views.watch import changes
+from ottla.launch.cluster import LOCK_NAME
+from ottla.launch.data_dir import lock_data_dir
+from ottla.model.ids import TopicId, TopicPartition
+from ottla.wire.apis.api_versions import ApiVersion
+from support.commands import run_here
+
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+def a_topic(*partitions: ShownPartition, min_isr: int = 1) -> ShownTopic:
+    return ShownTopic("orders", TopicId(bytes(15) + b"\x09"), {"a": "1"}, min_isr, list(partitions))
+
+
+HEALTHY = ShownPartition(0, 1, (1, 2), (1, 2))
+SHRUNK = ShownPartition(1, 1, (1, 2), (1,))
+OFFLINE = ShownPartition(2, -1, (1, 2), (2,))
+MOVING = ShownPartition(3, 1, (1, 2, 3), (1, 2), adding=(3,))
+
+
+def test_a_moving_partition_shows_what_comes_and_goes_and_is_not_under_replicated() -> None:
+    topic = a_topic(MOVING)
+
+    assert list(topic.lines(None, frozenset({1})))[1] == (
+        "\tTopic: orders\tPartition: 3\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2\tAdding Replicas: 3"
+        "\tRemoving Replicas: \tElr: N/A\tLastKnownElr: N/A"
+    )
+    assert list(topic.lines("--under-replicated-partitions", frozenset({1}))) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "numbers"),
+    [
+        ("--under-replicated-partitions", [1, 2]),
+        ("--unavailable-partitions", [2]),
+        ("--under-min-isr-partitions", [1, 2]),
+        ("--at-min-isr-partitions", [0]),
+    ],
+)
+def test_a_narrowing_flag_shows_only_its_partitions_and_no_header(flag: str, numbers: list[int]) -> None:
+    topic = a_topic(HEALTHY, SHRUNK, OFFLINE, min_isr=2)
+
+    lines = list(topic.lines(flag, frozenset({1, 2})))
+
+    assert [int(line.split("\t")[2].removeprefix("Partition: ")) for line in lines] == numbers
+
+
+def test_columns_grow_with_long_names_and_unknown_offsets_are_dashes() -> None:
+    lines = offset_lines([Lag("g" * 20, ORDERS_0, None, 7), Lag("g", ORDERS_0, 3, 7, "me", "/host", "id")])
+
+    assert lines[1].startswith("GROUP" + " " * 16 + "TOPIC")
+    assert lines[2].split() == ["g" * 20, "orders", "0", "-", "7", "-", "-", "-", "-"]
+    assert lines[3].split() == ["g", "orders", "0", "3", "7", "4", "me", "/host", "id"]
+
+
+def test_apis_that_a_broker_does_not_speak_are_unsupported() -> None:
+    lines = api_lines([ApiVersion(api_key=0, min_version=3, max_version=99), ApiVersion(api_key=999)])
+
+    assert lines[0] == "Produce(0): 3 to 99 [usable: 11]"
+    assert lines[1] == "Fetch(1): UNSUPPORTED"
+    assert lines[-1] == "UNKNOWN(999): 0"
+
+
+def test_a_plan_is_written_as_kafkas_tool_writes_it() -> None:
+    assert plan_text({ORDERS_0: (1, 2)}) == (
+        '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}'
+    )
+
+
+def test_progress_says_what_is_left_and_how_long_it_takes() -> None:
+    assert (
+        str(Progress(2, 3_000_000, 1_500_000.0))
+        == "2 partitions move, 3.0 MB to fetch, 1.5 MB/s, about 2 s left"
+    )
+    assert str(Progress(1, 10, 0.0)) == "1 partitions move, 10 B to fetch"
+    assert str(Progress(0, 0, 0.0)) == "all partitions are moved"
+    assert size_text(2.5e15) == "2500.0 TB"
+
+
+@pytest.mark.parametrize(
+    ("partition", "kind"),
+    [
+        (HEALTHY, ""),
+        (SHRUNK, "under min ISR"),
+        (OFFLINE, "offline"),
+        (MOVING, "reassigning"),
+        (replace(HEALTHY, leader=2), "not preferred"),
+        (replace(HEALTHY, replicas=(1, 2, 3)), "under-replicated"),
+    ],
+)
+def test_the_worst_is_said_of_a_partition(partition: ShownPartition, kind: str) -> None:
+    assert trouble(partition, 2, frozenset({1, 2}))[0] == kind
+
+
+def a_view(**changed: object) -> ClusterView:
+    view = ClusterView(
+        "id",
+        0,
+        4,
+        1,
+        1,
+        [BrokerLine(0, "h:1", None, 1, 1, 1, 1), BrokerLine(1, None, None, 0, 0, 1, 0)],
+        {"under-replicated": 1},
+        {"orders-0": "in sync 0 of 0,1"},
+        {ORDERS_0: 0},
+        {ORDERS_0: (0,)},
+        [GroupLine("readers", "Stable", 2, 9)],
+    )
+    return replace(view, **changed)  # type: ignore[arg-type]
+
+
+def test_the_screen_fits_80_columns_and_names_who_is_not_alive() -> None:
+    lines = a_view().lines()
+
+    assert lines[:2] == [
+        "cluster id   controller: broker 0, epoch 4",
+        "1 topics, 1 partitions: 1 under-replicated",
+    ]
+    assert any(line.split()[:3] == ["1", "not", "alive"] for line in lines)
+    assert any(line.split() == ["readers", "Stable", "2", "9"] for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_what_changed_between_two_looks_is_told() -> None:
+    later = a_view(
+        controller=1,
+        brokers=[BrokerLine(0, None, None, 0, 1, 1, 0), BrokerLine(1, "h:2", None, 1, 0, 1, 1)],
+        leaders={ORDERS_0: 1, TopicPartition("new", 0): 1},
+        isrs={ORDERS_0: (1,), TopicPartition("new", 0): (1,)},
+    )
+
+    assert changes(a_view(), later) == [
+        "controller: broker 0 -> 1",
+        "broker 0 is gone",
+        "broker 1 is here",
+        "new-0 created, led by 1",
+        "orders-0 leader 0 -> 1",
+        "orders-0 in sync 0 -> 1",
+    ]
+    assert changes(later, later) == []
+
+
+def test_scripts_call_the_commands_and_foreign_files_are_left_alone(tmp_path: Path) -> None:
+    written = run_here("kafka-scripts", str(tmp_path / "bin"))
+    again = run_here("kafka-scripts", str(tmp_path / "bin"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "kafka-topics.sh").write_text("theirs")
+    refused = run_here("kafka-scripts", str(tmp_path / "other"))
+
+    assert (written.exit_code, again.exit_code, refused.exit_code) == (0, 0, 1)
+    assert sorted(file.name for file in (tmp_path / "bin").iterdir()) == sorted(SCRIPTS)
+    assert 'ottla.cli.main topics "$@"' in (tmp_path / "bin" / "kafka-topics.sh").read_text()
+    assert (tmp_path / "other" / "kafka-topics.sh").read_text() == "theirs"
+
+
+def test_a_data_directory_is_in_use_while_its_lock_is_held(tmp_path: Path) -> None:
+    import os
+
+    assert not is_locked(tmp_path)
+    lock = lock_data_dir(tmp_path, LOCK_NAME)
+
+    assert is_locked(tmp_path)
+    assert read_state(tmp_path) is None, "a cluster that has not said who it is"
+    os.close(lock)
+    assert not is_locked(tmp_path)
+
+
+def test_requests_of_a_cluster_that_is_gone_are_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "requests").mkdir()
+    (tmp_path / "requests" / "restart-1").touch()
+    (tmp_path / "requests" / "restart-x").touch()
+
+    assert list(asked(tmp_path)) == [1]
+    forget_requests(tmp_path)
+    assert asked(tmp_path) == {}
+
+
+def test_commands_on_a_cluster_that_does_not_run_say_how_to_start_one(tmp_path: Path) -> None:
+    for words in (["status"], ["down"], ["kill", "0"], ["pause", "0"], ["resume", "0"], ["restart", "0"]):
+        ran = run_here(*words, "--data-dir", str(tmp_path))
+        assert ran.exit_code == 1
+        assert "`ottla up --detach`" in ran.stderr
