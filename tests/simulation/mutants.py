@@ -241,7 +241,7 @@ def main(names: list[str]) -> None:
     logging.disable(logging.CRITICAL)
     first = secrets.randbelow(2**31)
     for name in names or MUTANTS:
-        found = seeds_to_kill(name, first, 100)
+        found = seeds_to_kill(name, first, 60)
         sys.stdout.write(f"{name}: {f'seed {found[0]}: {found[1]}' if found else 'NOT FOUND'}\n")
         sys.stdout.flush()
 

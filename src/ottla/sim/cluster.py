@@ -206,12 +206,17 @@ class Cluster:
         number = broker.config.broker_id
 
         def look() -> None:
-            states = [self._state(partition) for partition in self.partitions()]
-            if any(state is not None and number in state["isr"] for state in states):
+            states = {partition: self._state(partition) for partition in self.partitions()}
+            counted_on = {p: state["isr"] for p, state in states.items() if state and number in state["isr"]}
+            if any(isr != [number] for isr in counted_on.values()):
                 self.world.after(SECOND // 2, look)
-            else:
-                self.forgetful.remove(broker)
-                broker.start()
+                return
+            for partition in counted_on:
+                # The last replica in sync forgot: nobody can promise anything any more (KIP-966).
+                self.world.tell(f"{partition} may have lost records: its last replica in sync lost power")
+                self.history.unclean.add(partition)
+            self.forgetful.remove(broker)
+            broker.start()
 
         self.world.after(SECOND // 2, look)
 
