@@ -69,7 +69,7 @@ def open_log(
             recovery_point,
             first_dirty_offset if config.is_compacted else 0,
             config,
-            must_join=not _was_kafkas(entries, segments[-1]),
+            must_join=holes_are_losses and not _was_kafkas(entries, segments[-1]),
         )
     end_offset = _end_offset(home, segments, config)
     if not segments or end_offset < log_start_offset:
@@ -228,8 +228,8 @@ def _recover_from(
 ) -> None:
     """Check every batch from the segment of the recovery point on; drop all behind the first bad one.
 
-    Our segments begin where the one before ended, so a hole between them means that an unsynced tail was
-    lost, except in the part that compaction has been over. Kafka's need not join.
+    Our segments begin where the one before ended, or the recovery point vouches for the hole; so another
+    hole means that an unsynced tail was lost, except where compaction has been. Kafka's need not join.
     """
     first = max((at for at, each in enumerate(segments) if each.base_offset < recovery_point), default=0)
     disk = home.directory.disk

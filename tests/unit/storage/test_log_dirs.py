@@ -338,3 +338,13 @@ def test_retention_over_all_logs_notes_the_starts_before_it_deletes() -> None:
 
     assert [partition for partition, _ in gone] == [orders(0)]
     assert b"orders 0 %d\n" % log.log_start_offset in noted[-1]
+
+
+def test_mark_of_use_stands_while_ottla_writes_and_goes_with_a_clean_stop() -> None:
+    disk = a_machine()
+    dirs = booted(disk)
+    assert disk.exists("/a/.ottla_in_use")
+
+    dirs.close()
+
+    assert not disk.exists("/a/.ottla_in_use")

@@ -356,3 +356,48 @@ def test_slice_that_fails_when_it_is_used_is_the_directorys_failure() -> None:
 
     with pytest.raises(LogDirectoryFailed):
         found.buffer()
+
+
+# -- holes between segments ----------------------------------------------------------------------------
+
+
+def a_log_that_lost_a_tail() -> Log:
+    """The first segment lost its last batch with the power; the next one did not."""
+    log = a_full_log()
+    first = log.segments[0]
+    *_, last = first.scan(0)
+    disk_of(log).open(first.path(".log")).truncate(last.position)
+    return log
+
+
+def test_tail_lost_at_the_end_of_a_segment_takes_all_behind_it() -> None:
+    log = a_log_that_lost_a_tail()
+
+    again = reopened(log, was_clean=False, recovery_point=0, holes_are_losses=True)
+
+    assert again.end_offset == log.segments[1].base_offset - 1
+    check_log(again)
+
+
+def test_hole_in_a_log_that_another_wrote_is_believed() -> None:
+    """Apache's followers of compacted leaders have such holes, and nobody vouched for them."""
+    log = a_log_that_lost_a_tail()
+
+    again = reopened(log, was_clean=False, recovery_point=0, holes_are_losses=False)
+
+    assert again.end_offset == log.end_offset
+    check_log(again, is_dense=False)
+
+
+def test_hole_that_a_leader_sent_is_vouched_for_and_survives_a_crash() -> None:
+    log = a_log(small_segments())
+    for offset in range(0, 300, 20):
+        log.append_as_follower(a_batch(bytes(90), base_offset=offset, leader_epoch=1), now_ms=0)
+    assert len(log.segments) > 2
+    assert log.segments[1].base_offset % 20 == 0, "named after its first batch"
+    noted = log.home.directory.recovery_points[log.partition]
+
+    again = reopened(log, was_clean=False, recovery_point=noted, holes_are_losses=True)
+
+    assert again.end_offset == 281
+    assert all_bytes(again) == all_bytes(log)
