@@ -246,11 +246,16 @@ class Cluster:
         self.await_(self.is_whole, 90 * SECOND, "every partition has its full ISR again")
         for producer in self.producers:
             producer.is_stopped = True
-        self.await_(lambda: all(p.is_idle for p in self.producers), 60 * SECOND, "producers are served")
+        self.await_(self._producers_are_served, 60 * SECOND, "producers are served")
         self.await_(self._consumers_are_done, 30 * SECOND, "consumers read everything")
-        self.history.check_final({consumer.partition: consumer.log for consumer in self.consumers})
+        sound = [c for c in self.consumers if c.partition not in self.history.unclean]
+        self.history.check_final({consumer.partition: consumer.log for consumer in sound})
         self.await_(self._replicas_ended_equal, 30 * SECOND, "followers hold what their leaders hold")
         self._check_replicas()
+
+    def _producers_are_served(self) -> bool:
+        """Where records were lost, a producer's sequence cannot go on: nothing is asked there."""
+        return all(p.is_idle or p.partition in self.history.unclean for p in self.producers)
 
     def _replicas(self, name: TopicPartition) -> dict[int, Log]:
         found = {number: broker.node.partitions.find(*name) for number, broker in self.brokers.items()}
@@ -275,6 +280,8 @@ class Cluster:
 
     def _consumers_are_done(self) -> bool:
         for consumer in self.consumers:
+            if consumer.partition in self.history.unclean:
+                continue
             state = self._state(consumer.partition)
             if state is None or not isinstance(leader := state["leader"], int) or leader < 0:
                 return False
