@@ -1,0 +1,36 @@
+"""A cluster in the background: started, harmed, mended and stopped by commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.commands import Ran, run_command
+from support.waiting import wait_until
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path) -> None:
+    def ottla(*words: str) -> Ran:
+        return run_command(*words, "--data-dir", str(tmp_path))
+
+    started = ottla("up", "--detach", "--brokers", "2", "--port", "0", "--set", "num.partitions=3")
+    try:
+        assert started.exit_code == 0, started.stderr
+        twice = ottla("up", "--detach", "--port", "0")
+        killed = ottla("kill", "1")
+        wait_until(lambda: "broker 1: has ended" in ottla("status").stdout, "the death is noticed")
+        gone = ottla("pause", "1")
+        restarted = ottla("restart", "1")
+        status = ottla("status")
+    finally:
+        stopped = ottla("down")
+
+    assert (twice.exit_code, killed.exit_code, gone.exit_code) == (1, 0, 1)
+    assert gone.stderr == "ottla: broker 1 has ended; `ottla restart 1` starts it\n"
+    assert restarted.stdout == "broker 1 is started\n"
+    assert "broker 1: process " in status.stdout
+    assert stopped.exit_code == 0, stopped.stderr
+    assert ottla("status").exit_code == 1
