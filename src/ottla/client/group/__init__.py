@@ -1,0 +1,1 @@
+"""Consumer groups from the member's side: joining, leading, sharing out, committing."""

@@ -1,0 +1,13 @@
+"""Who reads what: pure choices that a group's leader makes, by the names of Kafka's assignors."""
+
+from ottla.client.group.assignors.protocol import Assignor, MemberData, Shares
+from ottla.client.group.assignors.range import RangeAssignor
+from ottla.client.group.assignors.round_robin import RoundRobinAssignor
+from ottla.client.group.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
+
+ASSIGNORS: dict[str, Assignor] = {
+    assignor.name: assignor
+    for assignor in (RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor())
+}
+
+__all__ = ["ASSIGNORS", "Assignor", "MemberData", "Shares"]

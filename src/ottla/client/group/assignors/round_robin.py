@@ -1,0 +1,25 @@
+"""Round-robin: all partitions of all topics dealt out in turn, skipping who does not want one."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+
+from ottla.client.group.assignors.protocol import MemberData, Shares, in_order
+from ottla.model.ids import TopicPartition
+
+
+class RoundRobinAssignor:
+    """Members that want the same topics get shares that differ by one partition at most."""
+
+    name = "roundrobin"
+    is_cooperative = False
+
+    def assign(self, partition_counts: Mapping[str, int], members: Sequence[MemberData]) -> Shares:
+        shares: Shares = {member.member_id: [] for member in members}
+        dealt_to = cycle(in_order(members))
+        for topic in sorted(partition_counts):
+            if not any(topic in member.topics for member in members):
+                continue
+            for number in range(partition_counts[topic]):
+                member = next(each for each in dealt_to if topic in each.topics)
+                shares[member.member_id].append(TopicPartition(topic, number))
+        return shares
