@@ -1,0 +1,60 @@
+"""The same commands at Apache's own brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.apache import ApacheCluster, apache_cluster
+from support.commands import Ran, run_command, run_here
+
+pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheCluster]:
+    with apache_cluster(tmp_path_factory.mktemp("apache"), size=2) as running:
+        yield running
+
+
+def test_the_tools_work_at_apaches_brokers(apache: ApacheCluster, tmp_path: Path) -> None:
+    def done(command: str, *args: str, stdin: bytes = b"") -> Ran:
+        words = (command, "--bootstrap-server", apache.bootstrap, *args)
+        ran = run_command(*words, stdin=stdin) if stdin else run_here(*words)
+        assert ran.exit_code == 0, f"{command} {args}: {ran.stderr}{ran.stdout}"
+        return ran
+
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"foreign","partition":0,"replicas":[2,1]}]}')
+    before = tmp_path / "before.json"
+    before.write_text('{"partitions": [{"topic": "foreign", "partition": 0, "offset": 1}]}')
+
+    done("topics", "--create", "--topic", "foreign", "--replica-assignment", "1:2")
+    done("configs", "--alter", "--topic", "foreign", "--add-config", "retention.ms=7000000")
+    done("console-producer", "--topic", "foreign", stdin=b"one\ntwo\nthree\n")
+    read = done(
+        "console-consumer", "--topic", "foreign", "--from-beginning", "--group", "g", "--max-messages", "3"
+    )
+    lag = done("consumer-groups", "--describe", "--group", "g", "--output", "csv")
+    done("reassign-partitions", "--execute", "--reassignment-json-file", str(plan), "--wait")
+    elected = done(
+        "leader-election", "--election-type", "preferred", "--topic", "foreign", "--partition", "0"
+    )
+    done("delete-records", "--offset-json-file", str(before))
+    described = json.loads(done("topics", "--describe", "--topic", "foreign", "--output", "json").stdout)
+    told = json.loads(done("explain", "foreign-0", "--json").stdout)
+    words = done("explain", "foreign-0").stdout
+
+    assert read.lines == ["one", "two", "three"]
+    assert lag.lines[1].startswith("g,foreign,0,3,3,0,")
+    assert elected.lines == ["Successfully completed leader election (PREFERRED) for partitions foreign-0"]
+    assert (described[0]["leader"], described[0]["configs"]) == (2, {"retention.ms": "7000000"})
+    assert done("get-offsets", "--topic", "foreign", "--time", "earliest").lines == ["foreign:0:1"]
+    assert (told["leader"], told["is_told"], told["history"]) == (2, False, [])
+    assert "decided by an Apache controller" in words
+    assert "controller: broker" in done("describe").lines[0]
+    assert done("cluster-id").lines[0].startswith("Cluster ID: ")
+    assert any(line.startswith("\tProduce(0): 0 to 11") for line in done("broker-api-versions").lines)
