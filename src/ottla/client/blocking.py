@@ -27,6 +27,9 @@ from ottla.client.engine.tasks import Operation
 from ottla.client.errors import BufferFull, ClientClosed, TimedOut
 from ottla.client.fetching.decoding import Chunk
 from ottla.client.fetching.fetcher import FetchCore
+from ottla.client.group.blocking import GroupConsumer
+from ottla.client.group.config import MembershipConfig
+from ottla.client.group.core import GroupConsumerCore
 from ottla.client.producing.batches import Delivery
 from ottla.client.producing.producer import ProducerCore
 from ottla.model.errors import MalformedRequest
@@ -154,6 +157,19 @@ class Client:
     def consumer(self, config: ConsumerConfig | None = None, **settings: object) -> "Consumer":
         """A consumer that reads what it is assigned; settings by name override those of ``config``."""
         return Consumer(self, replace(config or ConsumerConfig(), **settings))  # type: ignore[arg-type]
+
+    def group_consumer(
+        self,
+        group: str,
+        topics: Iterable[str],
+        config: ConsumerConfig | None = None,
+        membership: MembershipConfig | None = None,
+    ) -> GroupConsumer:
+        """A consumer that shares these topics with the other members of its group."""
+        core = GroupConsumerCore(
+            self.engine, group, topics, config or ConsumerConfig(), membership or MembershipConfig()
+        )
+        return GroupConsumer(self, core)
 
     def close(self) -> None:
         """Hang up, after what was handed over has gone out (for at most a moment)."""

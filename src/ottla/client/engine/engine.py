@@ -16,6 +16,7 @@ from ottla.client.engine.tasks import (
     ANY_BROKER,
     AnyBroker,
     Ask,
+    BrokerLane,
     Operation,
     Scheduler,
     Signal,
@@ -46,7 +47,7 @@ class Engine(Scheduler):
         self._refresh_wanted = Signal()
         self._new_topics = Signal()
         self._links: dict[int, Link] = {}
-        self._links_by_broker: dict[int, Link] = {}
+        self._links_by_broker: dict[int | BrokerLane, Link] = {}
         self._bootstrap_links: list[Link] = []
         self._next_link_id = 0
         self._is_closed = False
@@ -139,16 +140,17 @@ class Engine(Scheduler):
         self._links[link.id] = link
         return link
 
-    def _link_to(self, broker: int) -> Link | None:
+    def _link_to(self, target: int | BrokerLane) -> Link | None:
+        broker = target.broker if isinstance(target, BrokerLane) else target
         known = self.metadata.brokers.get(broker)
-        link = self._links_by_broker.get(broker)
+        link = self._links_by_broker.get(target)
         if known is None:
             return link
         if link is None or link.address != (known.host, known.port):
             if link is not None:
                 link.close(ConnectionLost(f"broker {broker} moved to {known.host}:{known.port}"))
                 del self._links[link.id]
-            link = self._links_by_broker[broker] = self._new_link(known.host, known.port)
+            link = self._links_by_broker[target] = self._new_link(known.host, known.port)
         return link
 
     def _any_link(self) -> Link:

@@ -27,7 +27,16 @@ class AnyBroker:
 
 ANY_BROKER = AnyBroker()
 
-Target: TypeAlias = int | AnyBroker
+
+@dataclass(frozen=True, slots=True)
+class BrokerLane:
+    """A broker over a connection of its own: for requests that wait there long, and would hold up others."""
+
+    broker: int
+    lane: str
+
+
+Target: TypeAlias = int | AnyBroker | BrokerLane
 """A broker by its id, or any."""
 
 

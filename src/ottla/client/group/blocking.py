@@ -1,0 +1,50 @@
+"""A group's consumer for ordinary programs. The member lives while its methods are called: poll often."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ottla.client.group.core import GroupConsumerCore
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Record
+
+if TYPE_CHECKING:
+    from ottla.client.blocking import Client
+
+
+class GroupConsumer:
+    """Reads its share of a group's topics."""
+
+    def __init__(self, client: "Client", core: GroupConsumerCore) -> None:
+        self._client = client
+        self._core = core
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """What this member reads now."""
+        return self._core.membership.owned
+
+    @property
+    def member_id(self) -> str:
+        return self._core.membership.member_id
+
+    @property
+    def generation(self) -> int:
+        return self._core.membership.generation
+
+    def poll(self, timeout_ms: int, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
+        """The next records, waiting for them at most so long; what was polled before counts as done."""
+        core = self._core
+        self._client.turn(0)
+        count = core.fetching.config.max_poll_records if max_records is None else max_records
+        if not (records := core.take(count)):
+            self._client.run_until(lambda: core.has_news, timeout_ms)
+            records = core.take(count)
+        return records
+
+    def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        """Commit these offsets, or all that was polled so far."""
+        self._client.run(lambda _: self._core.commit(offsets))
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._client.run(lambda _: self._core.close())

@@ -1,0 +1,133 @@
+"""A consumer that reads its share of a group's topics: the membership and the fetcher, joined. Sans-IO."""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.client.admin.groups import list_group_offsets
+from ottla.client.config import ConsumerConfig
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import Operation, sleep
+from ottla.client.errors import ClientClosed, ClientError, OffsetOutOfRange
+from ottla.client.fetching.fetcher import FetchCore
+from ottla.client.fetching.offsets import EARLIEST, LATEST
+from ottla.client.group.config import MembershipConfig
+from ottla.client.group.membership import Membership
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Record
+
+RETRY_MS = 200
+
+
+class GroupConsumerCore:
+    """Records of the partitions that this member owns now.
+
+    With ``enable.auto.commit`` the offsets of what was handed out before the last ``take`` are committed now
+    and then and whenever partitions are given up: taking more says that what was taken before is done with.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        group: str,
+        topics: Iterable[str],
+        config: ConsumerConfig,
+        membership: MembershipConfig,
+    ) -> None:
+        self.fetching = FetchCore(engine, config)
+        self._engine = engine
+        self._processed: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self.membership = Membership(engine, group, topics, membership, self)
+        if membership.enable_auto_commit:
+            engine.spawn(self._commit_now_and_then(membership.auto_commit_interval_ms))
+
+    # -- what users do -------------------------------------------------------------------------
+
+    @property
+    def has_news(self) -> bool:
+        """Whether ``take`` would give or raise something."""
+        return self.membership.error is not None or self.fetching.has_data
+
+    def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
+        """The next records of this member's share; why it is out for good is raised instead."""
+        if self.membership.error is not None:
+            raise self.membership.error
+        self._processed = self.positions()
+        return self.fetching.take(count_max)
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset of every partition that is read and known."""
+        found = {tp: self.fetching.position(tp) for tp in self.fetching.assignment}
+        return {tp: offset for tp, offset in found.items() if offset is not None}
+
+    def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> Operation[None]:
+        """Commit these offsets, or all that was handed out so far."""
+        given = dict(self.positions() if offsets is None else offsets)
+        new = {tp: offset for tp, offset in given.items() if self._committed.get(tp) != offset}
+        if new:
+            yield from self.membership.commit(new)
+            self._committed.update(new)
+
+    def close(self) -> Operation[None]:
+        """Commit if that is automatic, leave the group, read no more."""
+        self._processed = self.positions()
+        yield from self.membership.leave()
+        self.fetching.assign({})
+
+    # -- what the membership asks for ----------------------------------------------------------
+
+    def give_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> Operation[None]:
+        processed = {tp: offset for tp, offset in self._processed.items() if tp in partitions}
+        self._read_only(self.fetching.assignment, without=partitions)
+        if not is_lost and self.membership.config.enable_auto_commit and processed:
+            try:
+                yield from self.commit(processed)
+            except ClientError as error:
+                if isinstance(error, ClientClosed):
+                    raise
+        for tp in partitions:
+            self._committed.pop(tp, None)
+            self._processed.pop(tp, None)
+
+    def take_over(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
+        rows = yield from list_group_offsets(
+            self._engine, self.membership.group, sorted(partitions), require_stable=True
+        )
+        starts: dict[TopicPartition, int] = {}
+        for tp in partitions:
+            committed = rows[tp].committed_offset if tp in rows else -1
+            if committed >= 0:
+                self._committed[tp] = committed
+            starts[tp] = committed if committed >= 0 else self._reset(tp)
+        self._read_only(self.fetching.assignment, more=starts)
+
+    def _reset(self, tp: TopicPartition) -> int:
+        match self.fetching.config.auto_offset_reset:
+            case "earliest":
+                return EARLIEST
+            case "latest":
+                return LATEST
+            case "none":
+                raise OffsetOutOfRange(tp, -1)
+
+    def _read_only(
+        self,
+        kept: Iterable[TopicPartition],
+        *,
+        without: frozenset[TopicPartition] = frozenset(),
+        more: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        known = self.positions()
+        reading = {tp: known.get(tp, self._committed.get(tp, -1)) for tp in kept if tp not in without}
+        starts = {tp: offset if offset >= 0 else self._reset(tp) for tp, offset in reading.items()}
+        self.fetching.assign({**starts, **(more or {})})
+
+    def _commit_now_and_then(self, interval_ms: int) -> Operation[None]:
+        while not self.membership.has_left and self.membership.error is None:
+            yield from sleep(interval_ms)
+            ours = {tp: at for tp, at in self._processed.items() if tp in self.membership.owned}
+            try:
+                yield from self.commit(ours)
+            except ClientError as error:
+                if isinstance(error, ClientClosed):
+                    return
+                yield from sleep(RETRY_MS)

@@ -1,0 +1,350 @@
+"""A member of a group: joins, leads if it is told to, takes its share, stays alive, commits. Sans-IO."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import ANY_BROKER, BrokerLane, Operation, Signal, Task, ask, wait_for
+from ottla.client.errors import BrokerError, ClientClosed, ClientError, ConnectionLost, UnsupportedByBroker
+from ottla.client.group.assignors import ASSIGNORS
+from ottla.client.group.assignors.protocol import NO_GENERATION
+from ottla.client.group.config import MembershipConfig
+from ottla.client.group.subscriptions import decode_member, decode_share, encode_share, encode_subscription
+from ottla.model.errors import ErrorCode, MalformedRequest
+from ottla.model.ids import TopicPartition
+from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from ottla.wire.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.wire.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+
+CONSUMER = "consumer"
+NOBODY = ""
+JOIN_GRACE_MS = 5_000
+LEAVE_MS_MAX = 3_000
+_LAST_VERSION_WITH_ONE_KEY = 3
+_MOVED = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+_FATAL = frozenset(
+    {
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+
+
+class Reader(Protocol):
+    """The one who reads what this member is given."""
+
+    def give_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> Operation[None]:
+        """Stop reading these; they are still ours to commit, unless they are lost already."""
+
+    def take_over(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
+        """Begin to read these too."""
+
+
+class Membership:
+    """One member. ``changed`` fires with every new share and every error."""
+
+    def __init__(
+        self, engine: Engine, group: str, topics: Iterable[str], config: MembershipConfig, reader: Reader
+    ) -> None:
+        self.group = group
+        self.topics = tuple(dict.fromkeys(topics))
+        self.config = config
+        self.member_id = NOBODY
+        self.generation = NO_GENERATION
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self.is_leader = False
+        self.is_stable = False
+        self.error: ClientError | None = None
+        """Why the member is out for good."""
+        self.changed = Signal()
+        self._engine = engine
+        self._reader = reader
+        self._assignors = [ASSIGNORS[name] for name in config.partition_assignment_strategy]
+        self._is_cooperative = all(assignor.is_cooperative for assignor in self._assignors)
+        self._coordinator: BrokerLane | None = None
+        self._counts: dict[str, int] = {}
+        self._wake = Signal()
+        self._is_leaving = False
+        engine.want_topics(*self.topics)
+        self._task: Task[None] = engine.spawn(self._live())
+
+    @property
+    def has_left(self) -> bool:
+        return self._is_leaving
+
+    # -- what the consumer does ----------------------------------------------------------------
+
+    def leave(self) -> Operation[None]:
+        """End the membership; a static member stays in the group until its session ends."""
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._engine.fire(self._wake)
+            self._engine.cancel(self._task)
+            if self.owned:
+                yield from self._drop(self.owned)
+            if self.member_id and self.config.group_instance_id is None and self._coordinator is not None:
+                identity = MemberIdentity(member_id=self.member_id)
+                request = LeaveGroupRequest(group_id=self.group, member_id=self.member_id, members=[identity])
+                yield from self._ask_quietly(request)
+            self._forget()
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> Operation[None]:
+        """Commit in the name of this generation; what may pass is tried again for a time."""
+        deadline_ms = self._engine.now_ms + self._engine.config.default_api_timeout_ms
+        attempts = 0
+        while True:
+            if foreign := offsets.keys() - self.owned:
+                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"{min(foreign)} is no longer assigned")
+            try:
+                yield from self._commit_once(offsets)
+                return
+            except ClientError as error:
+                moved = not isinstance(error, BrokerError) or error.code in _MOVED
+                if isinstance(error, ClientClosed | UnsupportedByBroker) or not moved:
+                    raise
+                if self._engine.now_ms >= deadline_ms:
+                    raise
+            self._coordinator = None
+            attempts += 1
+            yield from self._engine.pause(attempts, deadline_ms)
+
+    def _commit_once(self, offsets: Mapping[TopicPartition, int]) -> Operation[None]:
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for tp, offset in offsets.items():
+            topic = topics.setdefault(tp.topic, OffsetCommitRequestTopic(name=tp.topic, partitions=[]))
+            row = OffsetCommitRequestPartition(partition_index=tp.partition, committed_offset=offset)
+            topic.partitions.append(row)
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.config.group_instance_id,
+            topics=list(topics.values()),
+        )
+        lane = yield from self._find()
+        response = yield from ask(
+            BrokerLane(lane.broker, f"{lane.lane}/commits"), request, OffsetCommitResponse
+        )
+        for answer in response.topics:
+            for refused in answer.partitions:
+                if refused.error_code:
+                    raise BrokerError(refused.error_code, f"{answer.name}-{refused.partition_index}")
+
+    # -- the life of a member ------------------------------------------------------------------
+
+    def _live(self) -> Operation[None]:
+        failures = 0
+        while not self._is_leaving:
+            try:
+                yield from self._join()
+                failures = 0
+                yield from self._stay()
+            except ClientClosed:
+                return
+            except ClientError as error:
+                if not (yield from self._recover(error)):
+                    return
+                failures += 1
+                yield from self._engine.pause(failures, self._engine.now_ms + self.config.session_timeout_ms)
+
+    def _recover(self, error: ClientError) -> Operation[bool]:
+        """What an error means for the membership; whether there is still one to be had."""
+        self.is_stable = False
+        code = error.code if isinstance(error, BrokerError) else None
+        if code in _FATAL or (code is None and not error.is_retriable):
+            self.error = error
+            yield from self._lose()
+            self._engine.fire(self.changed)
+            return False
+        if code is None or code in _MOVED:
+            self._coordinator = None
+            self._engine.refresh_soon()
+        elif code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = NOBODY
+            yield from self._lose()
+        elif code == ErrorCode.ILLEGAL_GENERATION:
+            yield from self._lose()
+        return True
+
+    def _lose(self) -> Operation[None]:
+        """The group goes on without us: what we read is another's by now."""
+        self.generation = NO_GENERATION
+        if self.owned:
+            lost, self.owned = self.owned, frozenset()
+            yield from self._reader.give_up(lost, is_lost=True)
+            self._engine.fire(self.changed)
+
+    def _forget(self) -> None:
+        self.member_id, self.generation, self.owned = NOBODY, NO_GENERATION, frozenset()
+        self.is_stable = self.is_leader = False
+
+    def _drop(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
+        """Give partitions up while they are still ours, so that they can be committed."""
+        yield from self._reader.give_up(partitions, is_lost=False)
+        self.owned -= partitions
+        self._engine.fire(self.changed)
+
+    # -- finding, joining, syncing -------------------------------------------------------------
+
+    def _find(self) -> Operation[BrokerLane]:
+        if self._coordinator is not None:
+            return self._coordinator
+        if not self._engine.metadata.version:
+            deadline_ms = self._engine.now_ms + self._engine.config.request_timeout_ms
+            if not (yield from self._engine.refresh(deadline_ms)):
+                raise self._engine.metadata_error or ConnectionLost("no broker has answered")
+        request = FindCoordinatorRequest(key=self.group)
+        found = yield from ask(
+            ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY
+        )
+        if found.error_code:
+            raise BrokerError(found.error_code, found.error_message)
+        if found.node_id not in self._engine.metadata.brokers:
+            self._engine.refresh_soon()
+            raise ConnectionLost(f"the address of broker {found.node_id} is not known")
+        self._coordinator = BrokerLane(found.node_id, f"group {self.group} {id(self)}")
+        return self._coordinator
+
+    def _join(self) -> Operation[None]:
+        self.is_stable = False
+        held = self.owned
+        if held and not self._is_cooperative:
+            yield from self._drop(held)
+        joined = yield from self._join_until_in(held)
+        self.member_id, self.generation = joined.member_id, joined.generation_id
+        self.is_leader = joined.leader == joined.member_id
+        shares: list[SyncGroupRequestAssignment] = []
+        if self.is_leader and not joined.skip_assignment:
+            shares = yield from self._share_out(joined)
+        share = yield from self._sync(joined, shares)
+        gone, more = self.owned - share, share - self.owned
+        if gone:
+            yield from self._drop(gone)
+        self.owned = share
+        if more:
+            yield from self._reader.take_over(more)
+        self.is_stable = not (gone and self._is_cooperative)
+        self._engine.fire(self.changed)
+
+    def _join_until_in(self, held: frozenset[TopicPartition]) -> Operation[JoinGroupResponse]:
+        while True:
+            lane = yield from self._find()
+            request = JoinGroupRequest(
+                group_id=self.group,
+                session_timeout_ms=self.config.session_timeout_ms,
+                rebalance_timeout_ms=self.config.max_poll_interval_ms,
+                member_id=self.member_id,
+                group_instance_id=self.config.group_instance_id,
+                protocol_type=CONSUMER,
+                protocols=[
+                    JoinGroupRequestProtocol(
+                        name=each.name,
+                        metadata=encode_subscription(each.name, self.topics, held, self.generation),
+                    )
+                    for each in self._assignors
+                ],
+            )
+            timeout_ms = self.config.max_poll_interval_ms + JOIN_GRACE_MS
+            joined = yield from ask(lane, request, JoinGroupResponse, timeout_ms=timeout_ms)
+            if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = joined.member_id
+                continue
+            if joined.error_code:
+                raise BrokerError(joined.error_code)
+            return joined
+
+    def _share_out(self, joined: JoinGroupResponse) -> Operation[list[SyncGroupRequestAssignment]]:
+        """The leader's part: the partitions of all that members want, by the chosen assignor."""
+        name = joined.protocol_name or ""
+        if name not in ASSIGNORS:
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, name)
+        members = [decode_member(name, row) for row in joined.members]
+        topics = {topic for member in members for topic in member.topics}
+        self._engine.want_topics(*topics)
+        yield from self._engine.refresh(self._engine.now_ms + self._engine.config.request_timeout_ms)
+        self._counts = self._counts_of(topics)
+        shares = ASSIGNORS[name].assign(self._counts, members)
+        return [
+            SyncGroupRequestAssignment(member_id=member_id, assignment=encode_share(share))
+            for member_id, share in shares.items()
+        ]
+
+    def _counts_of(self, topics: Iterable[str]) -> dict[str, int]:
+        known = {name: self._engine.metadata.topic(name) for name in topics}
+        return {name: len(info.partitions) if info is not None else 0 for name, info in known.items()}
+
+    def _sync(
+        self, joined: JoinGroupResponse, shares: list[SyncGroupRequestAssignment]
+    ) -> Operation[frozenset[TopicPartition]]:
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.config.group_instance_id,
+            protocol_type=CONSUMER,
+            protocol_name=joined.protocol_name,
+            assignments=shares,
+        )
+        timeout_ms = self.config.max_poll_interval_ms + JOIN_GRACE_MS
+        synced = yield from ask((yield from self._find()), request, SyncGroupResponse, timeout_ms=timeout_ms)
+        if synced.error_code:
+            raise BrokerError(synced.error_code)
+        try:
+            return decode_share(bytes(synced.assignment))
+        except MalformedRequest as malformed:
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(malformed)) from malformed
+
+    # -- staying -------------------------------------------------------------------------------
+
+    def _stay(self) -> Operation[None]:
+        """Heartbeats, until the group gathers anew or the topics that this leader shared out have changed."""
+        while self.is_stable and not self._is_leaving:
+            yield from wait_for(self._wake, self.config.heartbeat_interval_ms)
+            if self.is_leader and self._counts_of(self._counts) != self._counts:
+                return
+            request = HeartbeatRequest(
+                group_id=self.group,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                group_instance_id=self.config.group_instance_id,
+            )
+            try:
+                answer = yield from ask((yield from self._find()), request, HeartbeatResponse)
+                code = answer.error_code
+            except ClientError as error:
+                if isinstance(error, ClientClosed) or not error.is_retriable:
+                    raise
+                code = ErrorCode.NOT_COORDINATOR
+            if code == ErrorCode.REBALANCE_IN_PROGRESS:
+                return
+            if code in _MOVED:
+                self._coordinator = None
+                self._engine.refresh_soon()
+            elif code:
+                raise BrokerError(code)
+
+    def _ask_quietly(self, request: LeaveGroupRequest) -> Operation[None]:
+        assert self._coordinator is not None, "who is in a group knows its coordinator"
+        lane = BrokerLane(self._coordinator.broker, f"{self._coordinator.lane}/commits")
+        try:
+            yield from ask(lane, request, LeaveGroupResponse, timeout_ms=LEAVE_MS_MAX)
+        except ClientError:
+            return

@@ -1,0 +1,105 @@
+"""What members tell each other through the coordinator, as bytes: subscriptions and shares."""
+
+import struct
+from collections.abc import Iterable, Sequence
+
+from ottla.client.group.assignors.protocol import NO_GENERATION, MemberData
+from ottla.model.errors import MalformedRequest
+from ottla.model.ids import TopicPartition
+from ottla.wire.apis.join_group import JoinGroupResponseMember
+from ottla.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartitions,
+    decode_assignment,
+    decode_subscription,
+    encode_blob,
+)
+
+SUBSCRIPTION_VERSION = 3
+ASSIGNMENT_VERSION = 1
+STICKY = "sticky"
+_INT = struct.Struct(">i")
+_LENGTH = struct.Struct(">h")
+
+
+def encode_subscription(
+    assignor: str, topics: Sequence[str], owned: Iterable[TopicPartition], generation: int
+) -> bytes:
+    """What this member wants and owns. The sticky assignor keeps the latter in user data of its own."""
+    rows = by_topic(owned)
+    return encode_blob(
+        ConsumerProtocolSubscription(
+            topics=tuple(sorted(topics)),
+            user_data=_sticky_data(rows, generation) if assignor == STICKY else None,
+            owned_partitions=rows if assignor != STICKY else [],
+            generation_id=generation,
+        ),
+        SUBSCRIPTION_VERSION,
+    )
+
+
+def decode_member(assignor: str, row: JoinGroupResponseMember) -> MemberData:
+    """A member as its blob describes it; one that cannot be read wants nothing."""
+    try:
+        said = decode_subscription(row.metadata)
+    except MalformedRequest:
+        return MemberData(row.member_id, frozenset(), row.group_instance_id)
+    owned, generation = _flat(said.owned_partitions), said.generation_id
+    if assignor == STICKY:
+        owned, generation = _read_sticky_data(said.user_data)
+    elif generation == NO_GENERATION and said.user_data is not None and len(said.user_data) == _INT.size:
+        (generation,) = _INT.unpack(said.user_data)  # Cooperative members before version 2 say it here.
+    return MemberData(row.member_id, frozenset(said.topics), row.group_instance_id, tuple(owned), generation)
+
+
+def encode_share(partitions: Iterable[TopicPartition]) -> bytes:
+    return encode_blob(
+        ConsumerProtocolAssignment(assigned_partitions=by_topic(partitions)), ASSIGNMENT_VERSION
+    )
+
+
+def decode_share(blob: bytes) -> frozenset[TopicPartition]:
+    """A member's share; raises ``MalformedRequest`` for anything that is none."""
+    return frozenset(_flat(decode_assignment(blob).assigned_partitions))
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[TopicPartitions]:
+    rows: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        rows.setdefault(partition.topic, []).append(partition.partition)
+    return [TopicPartitions(topic=topic, partitions=tuple(numbers)) for topic, numbers in rows.items()]
+
+
+def _flat(rows: Iterable[TopicPartitions]) -> list[TopicPartition]:
+    return [TopicPartition(row.topic, number) for row in rows for number in row.partitions]
+
+
+def _sticky_data(rows: Sequence[TopicPartitions], generation: int) -> bytes:
+    """Kafka's form: topics with their partitions, then the generation."""
+    parts = [_INT.pack(len(rows))]
+    for row in rows:
+        name = row.topic.encode()
+        parts += [_LENGTH.pack(len(name)), name, _INT.pack(len(row.partitions))]
+        parts += [_INT.pack(number) for number in row.partitions]
+    return b"".join([*parts, _INT.pack(generation)])
+
+
+def _read_sticky_data(data: bytes | None) -> tuple[list[TopicPartition], int]:
+    """Data that cannot be read, or none, means that the member owned nothing. Old data has no generation."""
+    if data is None:
+        return [], NO_GENERATION
+    owned: list[TopicPartition] = []
+    try:
+        (topics,), at = _INT.unpack_from(data, 0), _INT.size
+        for _ in range(topics):
+            (length,), at = _LENGTH.unpack_from(data, at), at + _LENGTH.size
+            name, at = bytes(data[at : at + length]).decode(), at + length
+            (count,), at = _INT.unpack_from(data, at), at + _INT.size
+            for _ in range(count):
+                (number,), at = _INT.unpack_from(data, at), at + _INT.size
+                owned.append(TopicPartition(name, number))
+        generation = _INT.unpack_from(data, at)[0] if len(data) >= at + _INT.size else NO_GENERATION
+    except (struct.error, UnicodeDecodeError):
+        return [], NO_GENERATION
+    return owned, generation
