@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "get-offsets": "ottla.cli.tools.get_offsets",
     "configs": "ottla.cli.tools.configs",
     "reassign-partitions": "ottla.cli.tools.reassign_partitions",
+    "drain": "ottla.cli.tools.drain",
     "delete-records": "ottla.cli.tools.delete_records",
     "log-dirs": "ottla.cli.tools.log_dirs",
     "cluster-id": "ottla.cli.tools.cluster_id",

@@ -1,0 +1,78 @@
+"""``ottla drain``: move everything away from a broker."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
+from ottla.cli.shared.refusal import CommandRefused
+
+if TYPE_CHECKING:
+    from ottla.cli.tools.reassignment_plan import Plan
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def drain(
+    broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker to be emptied.")],
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would move, and how much; change nothing.")
+    ] = False,
+    throttle: Annotated[
+        int, typer.Option("--throttle", help="Bytes a second between brokers; -1: no limit.")
+    ] = -1,
+    command_config: CommandConfig = None,
+) -> None:
+    """Move all replicas and leaderships of a broker to the others, and wait until it is empty.
+
+    Example: `ottla drain 2 --dry-run`, then `ottla drain 2 --throttle 50000000`.
+    """
+    from ottla.cli.shared.connection import connected
+    from ottla.cli.tools import reassignment, reassignment_progress
+    from ottla.cli.tools.reassignment_plan import present_plan
+    from ottla.client.admin.topics import describe_topics
+
+    with connected(bootstrap_server, command_config) as client:
+        names = {row.name for row in client.run(describe_topics).topics if row.name is not None}
+        present = present_plan(client, names) if names else {}
+        plan = plan_drain(present, broker, sorted(client.engine.metadata.brokers))
+        if not plan:
+            typer.echo(f"broker {broker} holds no replicas")
+            return
+        if dry_run:
+            reassignment_progress.rehearse(client, plan, throttle)
+            return
+        reassignment.execute(client, plan, throttle, additional=False, preserve=False)
+        reassignment_progress.wait(client, plan)
+        reassignment.verify(client, plan, preserve=False)
+    typer.echo(f"broker {broker} holds no replicas any more")
+
+
+def plan_drain(present: "Plan", broker: int, live: list[int]) -> "Plan":
+    """In the broker's place the one with the fewest replicas or, where it was preferred, the fewest of those.
+
+    All other replicas keep their place in the order. A partition that already stands on all other live
+    brokers cannot lose one without a replica less, which is refused.
+    """
+    others = [number for number in live if number != broker]
+    held = Counter(number for replicas in present.values() for number in replicas)
+    first = Counter(replicas[0] for replicas in present.values() if replicas)
+    plan: Plan = {}
+    for name, replicas in sorted(present.items()):
+        if broker not in replicas:
+            continue
+        free = [number for number in others if number not in replicas]
+        if not free:
+            raise CommandRefused(
+                f"{name} has {len(replicas)} replicas and there are only {len(others)} other live brokers:"
+                " add a broker first, or lower its replication factor with `ottla reassign-partitions`"
+            )
+        counts = (first, held) if replicas[0] == broker else (held, first)
+        chosen = min(free, key=lambda number: (counts[0][number], counts[1][number], number))
+        held[chosen] += 1
+        first[chosen] += replicas[0] == broker
+        plan[name] = tuple(chosen if number == broker else number for number in replicas)
+    return plan
