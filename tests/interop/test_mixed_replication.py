@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, jars: object) -> Iterator[
         yield running
 
 
+@pytest.fixture(autouse=True)
+def _everyone_is_up(cluster: MixedCluster) -> None:
+    """A test that failed half-way must not take the following ones along."""
+    for number, broker in cluster.brokers.items():
+        with suppress(ProcessLookupError):
+            broker.resume()
+        if cluster.zk.exists(f"/brokers/ids/{number}") is None:
+            broker.stop()
+            cluster.start_again(number)
+    cluster.elect_controller(CONTROLLER)
+
+
 def send(
     cluster: MixedCluster, topic: str, values: list[str], partition: int = 0, **settings: object
 ) -> list[str]:
@@ -39,6 +52,15 @@ def send(
         producer.produce(topic, value, partition=partition, on_delivery=delivered)
     producer.flush(60)
     return acked
+
+
+def write(producer: Producer, topic: str, values: list[str]) -> None:
+    """Through a producer that is connected already; all must be acknowledged."""
+    failed: list[object] = []
+    for value in values:
+        producer.produce(topic, value, partition=0, on_delivery=lambda error, _: failed.append(error))
+    assert producer.flush(30) == 0
+    assert failed == [None] * len(values)
 
 
 def segments(cluster: MixedCluster, number: int, topic: str, partition: int) -> bytes:
@@ -107,12 +129,15 @@ def test_a_deposed_leader_cuts_what_it_wrote_alone(cluster: MixedCluster, depose
     cluster.elect_controller(CONTROLLER)
     cluster.create(topic, [deposed, elected])
     cluster.wait_for_isr(topic, 2)
-    assert send(cluster, topic, ["common"], acks="all") == ["common"]
+    # Connected beforehand: what follows must be done before the sleeper's session ends.
+    writer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "1", "linger.ms": 1, **QUIET})
+    write(writer, topic, ["common"])
+    wait_for_equal_replicas(cluster, topic, deposed, elected)
 
     cluster.brokers[elected].pause()
     # The first record still reaches the sleeper's socket, as the answer to the fetch it had parked.
-    for values in (["overtaken"], [f"alone-{number}" for number in range(20)]):
-        assert send(cluster, topic, values, acks="1") == values
+    write(writer, topic, ["overtaken"])
+    write(writer, topic, [f"alone-{number}" for number in range(20)])
     cluster.brokers[deposed].kill()
     cluster.brokers[elected].resume()
     wait_until(lambda: cluster.leaders(topic) == [elected], "the follower is elected", 30)
