@@ -140,6 +140,12 @@ def read_header(view: Buffer, position: int = 0) -> BatchHeader:
     return header
 
 
+def unpack_header(view: Buffer) -> BatchHeader:
+    """The header at the beginning of at least 61 bytes, unjudged."""
+    header: BatchHeader = _new_header(BatchHeader, (0, *_HEADER.unpack_from(view)))
+    return header
+
+
 def _refuse_short(view: Buffer, position: int) -> None:
     rest = len(view) - position
     if rest > MAGIC_AT:

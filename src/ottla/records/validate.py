@@ -26,6 +26,7 @@ from ottla.records.batch import (
     crc_is_valid,
     read_header,
     restamp_under_crc,
+    unpack_header,
 )
 from ottla.records.builder import assemble
 from ottla.records.compression import CODEC_NAMES, Codec, TooLarge, UnknownCodec, codec_of
@@ -101,6 +102,10 @@ def parse_produced(records: Buffer | None, api_version: int) -> BatchHeader | Re
     if records is None:
         return Refused(_INVALID_RECORD, "no records were sent")
     size = len(records)
+    if size >= HEADER_SIZE and records[MAGIC_AT] == MAGIC:
+        header = unpack_header(records)
+        if header[2] == size - LOG_OVERHEAD:
+            return _refuse_new_codec(header, api_version) or header
     if size < LOG_OVERHEAD:
         return Refused(_INVALID_RECORD)
     length = int.from_bytes(records[8:12], "big", signed=True)
@@ -122,9 +127,13 @@ def parse_produced(records: Buffer | None, api_version: int) -> BatchHeader | Re
         header = read_header(records)
     except CorruptRecords as error:
         return Refused(_CORRUPT, str(error))
-    if header.attributes & 7 == Codec.ZSTD and api_version < ZSTD_SINCE_PRODUCE_VERSION:
+    return _refuse_new_codec(header, api_version) or header
+
+
+def _refuse_new_codec(header: BatchHeader, api_version: int) -> Refused | None:
+    if api_version < ZSTD_SINCE_PRODUCE_VERSION and header.attributes & 7 == Codec.ZSTD:
         return Refused(int(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
-    return header
+    return None
 
 
 def _refuse_second(records: Buffer, position: int) -> Refused | None:
