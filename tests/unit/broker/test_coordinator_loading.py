@@ -1,0 +1,109 @@
+"""Loading an offsets partition: large batches, holes, and an end that compaction took away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from ottla.broker.coordinator_loading import SLICE_BYTES, Loading
+from ottla.coordinator.group.group import CommittedOffset
+from ottla.coordinator.group.records import Loader, offset_record
+from ottla.model.ids import TopicPartition
+from ottla.records.builder import build_batch
+from ottla.records.record import Record
+
+PARTITION = TopicPartition("__consumer_offsets", 0)
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+class Piece:
+    """What a read gives."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def buffer(self) -> bytes:
+        return self._data
+
+
+class StillLog:
+    """Batches at their offsets, and an end that may lie behind the last of them."""
+
+    def __init__(self, end_offset: int, batches: dict[int, bytes]) -> None:
+        self.log_start_offset = 0
+        self.end_offset = end_offset
+        self._batches = batches
+
+    def read(self, offset: int, size: int, limit: int) -> Piece | None:
+        """At least one batch, however large, as the real log does; none behind the last."""
+        data = b""
+        for base in sorted(self._batches):
+            if base >= offset and (not data or len(data) + len(self._batches[base]) <= size):
+                data += self._batches[base]
+        return Piece(data) if data else None
+
+
+class Node:
+    """A node that has one log and runs its timers when it is told to."""
+
+    def __init__(self, log: StillLog) -> None:
+        self._log = log
+        self._due: list[Callable[[], None]] = []
+        self.partitions = self
+        self.timers = self
+
+    def log(self, partition: TopicPartition) -> StillLog:
+        return self._log
+
+    def after(self, delay_ms: int, run: Callable[[], None]) -> None:
+        self._due.append(run)
+
+    def run(self, turns_max: int = 1_000) -> int:
+        for turn in range(turns_max):
+            if not self._due:
+                return turn
+            self._due.pop(0)()
+        raise AssertionError("the load never ends")
+
+
+def a_batch(base_offset: int, offset: int, count: int = 1) -> bytes:
+    """Commits of one partition, the last of them of this offset."""
+    records = []
+    for each in range(offset - count + 1, offset + 1):
+        key, value = offset_record("g", ORDERS_0, CommittedOffset(each, -1, "x" * 4_000, 0))
+        records.append(Record(key, value))
+    return bytes(build_batch(records, base_offset=base_offset))
+
+
+def loaded(log: StillLog) -> Loader:
+    done: list[Loader] = []
+    node = Node(log)
+    Loading(cast(Any, node), PARTITION, done.append).begin()
+    node.run()
+    assert len(done) == 1, "a load reports once"
+    return done[0]
+
+
+def committed(loader: Loader) -> int:
+    return loader.groups()["g"].offsets[ORDERS_0].offset
+
+
+def test_a_batch_larger_than_a_slice_is_loaded() -> None:
+    large = a_batch(0, 500, count=200)
+
+    loader = loaded(StillLog(200, {0: large}))
+
+    assert len(large) > 2 * SLICE_BYTES
+    assert committed(loader) == 500
+
+
+def test_a_hole_in_the_middle_is_passed_over() -> None:
+    assert committed(loaded(StillLog(100, {0: a_batch(0, 5), 99: a_batch(99, 7)}))) == 7
+
+
+def test_an_end_behind_the_last_batch_ends_the_load() -> None:
+    assert committed(loaded(StillLog(50, {0: a_batch(0, 5)}))) == 5
+
+
+def test_a_log_with_no_batch_left_loads_no_group() -> None:
+    assert loaded(StillLog(50, {})).groups() == {}
