@@ -35,7 +35,10 @@ def produce(cluster: Cluster, topic: str, values: range) -> None:
     )
     for value in values:
         producer.produce(
-            topic, str(value).encode(), on_delivery=lambda error, _: failures.append(error) if error else None
+            topic,
+            str(value).encode(),
+            key=str(value).encode(),
+            on_delivery=lambda error, _: failures.append(error) if error else None,
         )
         producer.poll(0)
     assert producer.flush(60) == 0
