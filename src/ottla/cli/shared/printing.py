@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import select
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -44,3 +46,14 @@ def _cell(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return joined(value)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+
+
+def nobody_reads() -> bool:
+    """Whether the reader of our output is gone: one who only waits would never find out by writing."""
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False
+    poller = select.poll()
+    poller.register(output, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))

@@ -9,6 +9,7 @@ import typer
 
 from ottla.cli.shared.connection import reason
 from ottla.cli.shared.options import pattern
+from ottla.cli.shared.printing import nobody_reads
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.cli.signals import stop_once
 from ottla.cli.tools.console_format import Format, Unprintable
@@ -151,6 +152,8 @@ class Reading:
                 count += printed
                 if printed:
                     idle_since = time.monotonic()
+                elif nobody_reads():
+                    break
                 if time.monotonic() - self._committed_at > COMMIT_S:
                     self._commit()
         self._commit()
