@@ -1,4 +1,4 @@
-"""How many examples a property gets: few in the short form, many with ``--long``."""
+"""How many examples a property gets: few and always the same ones, or many new ones with ``--long``."""
 
 from __future__ import annotations
 
@@ -9,5 +9,10 @@ from hypothesis import HealthCheck, settings
 
 def examples(few: int, many: int) -> settings:
     """For properties whose every example asks another process: no deadline, no complaint about slowness."""
-    count = many if "--long" in sys.argv else few
-    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    is_long = "--long" in sys.argv
+    return settings(
+        max_examples=many if is_long else few,
+        derandomize=not is_long,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )

@@ -315,11 +315,15 @@ class TwinLogs:
     def _forget_as_kafka(self, said: State, answer: State) -> None:
         """After a crash Kafka knows one batch of each producer, we all that the scan showed (up to five).
 
-        So we recognise a batch sent again where Kafka calls its sequence out of order.
+        So we recognise a batch sent again where Kafka calls its sequence out of order. Kafka takes the time
+        of that batch from its producer's last sign of life, maybe a marker; we know the batch's own.
         """
         for ours, theirs in zip(said["producers"], answer["producers"], strict=True):
             known = len(theirs["batches"])
             ours["batches"] = ours["batches"][-known:] if known else []
+            for batch, restored in zip(ours["batches"], theirs["batches"], strict=True):
+                if restored[-1] == theirs["last_timestamp"]:
+                    batch[-1] = restored[-1]
         if answer.get("error") == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and "error" not in said:
             assert said.pop("last_offset") < self._end_before, "a duplicate"
             assert said.pop("first_offset") < self._end_before, "a duplicate"
