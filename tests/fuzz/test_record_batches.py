@@ -13,8 +13,9 @@ from ottla.records.batch import CorruptRecords, batches, crc_is_valid, read_head
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker, read_end_marker
-from ottla.records.record import Record, read_records
+from ottla.records.record import Record, read_records, records_area
 from ottla.records.validate import Refused, Validated, parse_produced, validate_for_append
+from ottla.records.varint import read_varint
 from support.mutations import mutated
 
 TIMES = int(os.environ.get("OTTLA_FUZZ_N", "4000"))
@@ -34,6 +35,8 @@ def originals() -> list[bytes]:
     marker = build_end_marker(
         producer_id=1, producer_epoch=0, is_commit=True, coordinator_epoch=0, timestamp_ms=5
     )
+    many = [Record(None, bytes(20 + at % 2), (), 1_000 + at) for at in range(90)]
+    made += [bytes(build_batch(many, codec=codec)) for codec in Codec]
     return [*made, bytes(marker), made[0] + made[4]]
 
 
@@ -88,3 +91,15 @@ def judge(content: bytes, config: LogConfig) -> None:
         assert crc_is_valid(outcome.view, header)
         assert header.record_count > 0
         assert header.last_offset_delta + 1 == header.record_count
+        assert lengths_fill(bytes(records_area(outcome.view, header)), header.record_count)
+
+
+def lengths_fill(area: bytes, count: int) -> bool:
+    """Whether so many records, by their own lengths, end where the area does."""
+    position = 0
+    for _ in range(count):
+        length, position = read_varint(area, position)
+        position += length
+        if length < 0 or position > len(area):
+            return False
+    return position == len(area)

@@ -6,7 +6,8 @@
         producer.send("orders", b"value", key=b"key")
         producer.flush()
 
-Not for use by several threads at once: give each its own client.
+Not for use by several threads at once: give each its own client. A program imports only the halves that it
+uses: the producer, the consumer and the group come when they are asked for.
 """
 
 import errno
@@ -14,29 +15,26 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig, parse_bootstrap_servers
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.outputs import CloseLink, OpenLink, SendOnLink
 from ottla.client.engine.tasks import Operation
-from ottla.client.errors import BufferFull, ClientClosed, TimedOut
-from ottla.client.fetching.decoding import Chunk
-from ottla.client.fetching.fetcher import FetchCore
-from ottla.client.group.blocking import GroupConsumer
-from ottla.client.group.config import MembershipConfig
-from ottla.client.group.core import GroupConsumerCore
-from ottla.client.producing.batches import Delivery
-from ottla.client.producing.producer import ProducerCore
+from ottla.client.errors import ClientClosed
 from ottla.model.errors import MalformedRequest
-from ottla.model.ids import TopicPartition
-from ottla.records.record import Record, RecordHeaders
 from ottla.wire.framing import ReceiveBuffer
 from ottla.wire.primitives import Buffer
+
+if TYPE_CHECKING:
+    from ottla.client.blocking_consumer import Consumer
+    from ottla.client.blocking_producer import Producer
+    from ottla.client.group.blocking import GroupConsumer
+    from ottla.client.group.config import MembershipConfig
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -142,6 +140,11 @@ class Client:
     ) -> None:
         self.close()
 
+    @staticmethod
+    def now_ms() -> int:
+        """The clock by which the client lives."""
+        return _monotonic_ms()
+
     def run(
         self, operation: Callable[Concatenate[Engine, P], Operation[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
@@ -152,10 +155,14 @@ class Client:
 
     def producer(self, config: ProducerConfig | None = None, **settings: object) -> "Producer":
         """A producer; settings by name override those of ``config``."""
+        from ottla.client.blocking_producer import Producer
+
         return Producer(self, replace(config or ProducerConfig(), **settings))  # type: ignore[arg-type]
 
     def consumer(self, config: ConsumerConfig | None = None, **settings: object) -> "Consumer":
         """A consumer that reads what it is assigned; settings by name override those of ``config``."""
+        from ottla.client.blocking_consumer import Consumer
+
         return Consumer(self, replace(config or ConsumerConfig(), **settings))  # type: ignore[arg-type]
 
     def group_consumer(
@@ -163,9 +170,13 @@ class Client:
         group: str,
         topics: Iterable[str],
         config: ConsumerConfig | None = None,
-        membership: MembershipConfig | None = None,
-    ) -> GroupConsumer:
+        membership: "MembershipConfig | None" = None,
+    ) -> "GroupConsumer":
         """A consumer that shares these topics with the other members of its group."""
+        from ottla.client.group.blocking import GroupConsumer
+        from ottla.client.group.config import MembershipConfig
+        from ottla.client.group.core import GroupConsumerCore
+
         core = GroupConsumerCore(
             self.engine, group, topics, config or ConsumerConfig(), membership or MembershipConfig()
         )
@@ -297,107 +308,3 @@ class Client:
         if sock is not None:
             self._selector.unregister(sock.socket)
             sock.socket.close()
-
-
-class Producer:
-    """Sends records. I/O happens while you send, flush or wait."""
-
-    def __init__(self, client: Client, config: ProducerConfig) -> None:
-        self._client = client
-        self._core = ProducerCore(client.engine, config)
-        self._buffered_at_last_turn = 0
-
-    def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        headers: RecordHeaders = (),
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """Take a record; what becomes of it stands in the delivery, after ``flush`` or ``wait``."""
-        if timestamp_ms is None:
-            timestamp_ms = time.time_ns() // 1_000_000
-        record = Record(key, value, headers, timestamp_ms)
-        self._client.engine.advance(_monotonic_ms())
-        try:
-            delivery = self._core.send(topic, record, partition)
-        except BufferFull:
-            delivery = self._send_when_there_is_room(topic, record, partition)
-        if self._core.buffered_bytes - self._buffered_at_last_turn >= self._core.config.batch_size:
-            self._client.turn(0)
-            self._buffered_at_last_turn = self._core.buffered_bytes
-        return delivery
-
-    def wait(self, delivery: Delivery) -> Delivery:
-        """Wait until a record is delivered; raise if it was not."""
-        self._client.run_until(lambda: delivery.is_done)
-        if delivery.error is not None:
-            raise delivery.error
-        return delivery
-
-    def flush(self) -> None:
-        """Wait until every record sent so far is delivered or has failed."""
-        self._client.run(lambda _: self._core.flush())
-        self._buffered_at_last_turn = self._core.buffered_bytes
-
-    def close(self) -> None:
-        """Flush."""
-        self.flush()
-        self._core.close()
-
-    def _send_when_there_is_room(self, topic: str, record: Record, partition: int | None) -> Delivery:
-        core = self._core
-        limit = core.config.buffer_memory // 2
-        if not self._client.run_until(lambda: core.buffered_bytes <= limit, core.config.max_block_ms):
-            raise TimedOut("room in the buffer", core.config.max_block_ms, None)
-        self._buffered_at_last_turn = core.buffered_bytes
-        return core.send(topic, record, partition)
-
-
-class Consumer:
-    """Reads the partitions that it is assigned."""
-
-    def __init__(self, client: Client, config: ConsumerConfig) -> None:
-        self._client = client
-        self._core = FetchCore(client.engine, config)
-
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from an offset, ``EARLIEST`` or ``LATEST``, and no others."""
-        self._core.assign(positions)
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from an offset, ``EARLIEST`` or ``LATEST``."""
-        self._core.seek(partition, offset)
-
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        self._core.pause(partitions)
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        self._core.pause(partitions, is_paused=False)
-
-    def position(self, partition: TopicPartition) -> int | None:
-        """The offset of the next record; ``None`` while it is not known."""
-        return self._core.position(partition)
-
-    def high_watermark(self, partition: TopicPartition) -> int | None:
-        """The end of what can be read, as the last response said."""
-        return self._core.high_watermark(partition)
-
-    def poll(self, timeout_ms: int, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
-        """The next records, waiting for them at most so long."""
-        count = self._core.config.max_poll_records if max_records is None else max_records
-        deadline_ms = _monotonic_ms() + timeout_ms
-        while True:
-            if records := self._core.take(count):
-                return records
-            left_ms = max(0, deadline_ms - _monotonic_ms())
-            if not self._client.run_until(lambda: self._core.has_data, left_ms):
-                return {}
-
-    def poll_chunks(self, timeout_ms: int) -> list[Chunk]:
-        """The next fetched bytes, undecoded, waiting for them at most so long."""
-        self._client.run_until(lambda: self._core.has_data, timeout_ms)
-        return self._core.take_chunks()

@@ -1,9 +1,10 @@
 """The client's settings, by Kafka's names with ``_`` for ``.``, and with Kafka's defaults."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ottla.records.compression import CODEC_NAMES, Codec
+if TYPE_CHECKING:
+    from ottla.records.compression import Codec
 
 INT32_MAX = 0x7FFF_FFFF
 
@@ -44,7 +45,9 @@ class ProducerConfig:
     retries: int = INT32_MAX
 
     @property
-    def codec(self) -> Codec:
+    def codec(self) -> "Codec":
+        from ottla.records.compression import CODEC_NAMES, Codec
+
         return CODEC_NAMES[self.compression_type] or Codec.NONE
 
     @property

@@ -3,7 +3,7 @@
 Two steps: ``parse_produced`` reads the one batch of a produce request, ``validate_for_append`` holds it
 against the topic's settings. Records are looked at one by one only where a rule asks for it: compacted
 topics (keys), bounded timestamps, a compression type other than the producer's, and small batches, where
-it costs nothing. A large batch whose header and checksum are right is believed about its records.
+it costs nothing. Any other batch is opened, and its records must fill it (``soundness``).
 """
 
 from dataclasses import dataclass
@@ -37,15 +37,14 @@ from ottla.records.record import (
     frames,
     records_area,
 )
+from ottla.records.soundness import offset_deltas
 from ottla.records.varint import read_varint
 
 ZSTD_SINCE_PRODUCE_VERSION = 7
-COUNTED_RECORDS_MAX = 8
-"""Uncompressed batches up to this many records have their lengths added up."""
 WALKED_RECORDS_MAX = 3
-"""Uncompressed batches up to this many records are read whole."""
-OPENED_BATCH_BYTES_MAX = 1024
-"""Compressed batches up to this size are opened and read whole."""
+"""Batches up to this many records are read whole."""
+WALKED_COMPRESSED_BYTES_MAX = 1024
+"""Compressed batches up to this size are read whole."""
 GROWTH_MAX = 64
 """A batch's plain records may exceed ``max.message.bytes`` this many times, no more."""
 
@@ -171,9 +170,7 @@ def validate_for_append(
         return _with_timestamp_type(view, header, config, now_ms, header.max_timestamp)
     if _must_walk(header, config):
         return _validate_records(view, header, config, now_ms)
-    if (refused := _refuse_count(view, header)) is not None:
-        return refused
-    return _with_timestamp_type(view, header, config, now_ms, header.max_timestamp)
+    return _opened(view, header, config, now_ms)
 
 
 def _invalid(message: str) -> Refused:
@@ -215,7 +212,7 @@ def _must_walk(header: BatchHeader, config: LogConfig) -> bool:
     """Whether some rule, or smallness, asks for a look at every record."""
     return (
         header.record_count <= WALKED_RECORDS_MAX
-        or (header.attributes & 7 != Codec.NONE and header.length <= OPENED_BATCH_BYTES_MAX)
+        or (header.attributes & 7 != Codec.NONE and header.length <= WALKED_COMPRESSED_BYTES_MAX)
         or _rules_ask_for_records(header, config)
     )
 
@@ -230,33 +227,25 @@ def _rules_ask_for_records(header: BatchHeader, config: LogConfig) -> bool:
     )
 
 
-def _refuse_count(view: Buffer, header: BatchHeader) -> Refused | None:
-    """Whether the records' own lengths contradict the count, as far as a cheap look can tell."""
+def _opened(view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> Validated | Refused:
+    """Records are held against their count and the batch's size, with hardly any work for each."""
     count = header.record_count
-    area_bytes = header.length + LOG_OVERHEAD - HEADER_SIZE
-    if header.attributes & 7:
-        return None
-    if area_bytes < count * RECORD_SIZE_MIN:
-        return _invalid(f"{area_bytes} bytes cannot hold {count} records")
-    if count > COUNTED_RECORDS_MAX:
-        return None
-    position = header.position + HEADER_SIZE
-    end = header.end_position
+    if not header.attributes & 7:
+        try:
+            offset_deltas(view, header.position + HEADER_SIZE, header.end_position, count)
+        except CorruptRecords as error:
+            return _invalid(str(error))
+        return _with_timestamp_type(view, header, config, now_ms, header.max_timestamp)
+    area = _plain_area(view, header, config)
+    if isinstance(area, Refused):
+        return area
     try:
-        for _ in range(count):
-            first = view[position]
-            if first < 0x80:
-                length, position = first >> 1, position + 1
-            elif (second := view[position + 1]) < 0x80:
-                length, position = (first & 0x7F | second << 7) >> 1, position + 2
-            else:
-                length, position = read_varint(view, position)
-            position += length
-            if length < RECORD_SIZE_MIN - 1 or position > end:
-                return _invalid("a record does not fit its batch")
-    except (CorruptRecords, IndexError):
-        return _invalid("a record has no length")
-    return None if position == end else _invalid("bytes are left over behind the last record")
+        deltas = offset_deltas(area, 0, len(area), count)
+    except CorruptRecords as error:
+        return _invalid(str(error))
+    if deltas != (0, count - 1):
+        return _validate_records(view, header, config, now_ms)
+    return _with_timestamp_type(view, header, config, now_ms, header.max_timestamp)
 
 
 def _validate_records(
@@ -288,15 +277,22 @@ def _validate_records(
     return _with_timestamp_type(view, header, config, now_ms, max_timestamp)
 
 
-def _walk(view: Buffer, header: BatchHeader, config: LogConfig) -> tuple[bytes, list[RecordFrame]] | Refused:
+def _plain_area(view: Buffer, header: BatchHeader, config: LogConfig) -> Buffer | Refused:
     is_compressed = header.attributes & 7 != 0
     try:
-        area = bytes(records_area(view, header, GROWTH_MAX * config.max_message_bytes))
+        return records_area(view, header, GROWTH_MAX * config.max_message_bytes)
     except TooLarge:
         return Refused(_MESSAGE_TOO_LARGE)
     except (UnknownCodec, CorruptRecords) as error:
         code = ErrorCode.UNKNOWN_SERVER_ERROR if is_compressed else ErrorCode.INVALID_RECORD
         return Refused(int(code), str(error), while_appending=True)
+
+
+def _walk(view: Buffer, header: BatchHeader, config: LogConfig) -> tuple[bytes, list[RecordFrame]] | Refused:
+    found = _plain_area(view, header, config)
+    if isinstance(found, Refused):
+        return found
+    area = bytes(found)
     if header.record_count > len(area) // RECORD_SIZE_MIN:
         return _invalid(f"{len(area)} bytes cannot hold {header.record_count} records")
     try:

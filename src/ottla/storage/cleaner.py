@@ -40,7 +40,10 @@ class Cleaner:
         for partition, log in self._log_dirs.logs.items():
             if not log.config.is_compacted or partition in self.uncleanable:
                 continue
-            plan = plan_compaction(log, now_ms)
+            try:
+                plan = plan_compaction(log, now_ms)
+            except OSError as error:
+                log.home.directory.fail(error)
             if plan is not None and (best is None or plan.dirty_ratio > best[1].dirty_ratio):
                 best = (log, plan)
         if best is None:

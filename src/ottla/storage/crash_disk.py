@@ -67,6 +67,8 @@ class NameChange(NamedTuple):
             names[self.path] = self.inode
         elif self.new is None:
             names.pop(self.path, None)
+        elif names.get(self.path) is not None:
+            names[self.new] = names.pop(self.path)  # a file: nothing is below it
         else:
             for path in [name for name in names if name == self.path or name.startswith(self.path + "/")]:
                 names[self.new + path[len(self.path) :]] = names.pop(path)
@@ -162,11 +164,14 @@ class CrashDisk:
             self.before_step(operation)
         self._check(operation)
 
-    def power_cut(self) -> None:
-        """Lose what luck takes, and forget the fault plan: the machine starts again."""
+    def power_cut(self, *, keeps_order_of_names: bool = False) -> None:
+        """Lose what luck takes, and forget the fault plan: the machine starts again.
+
+        ``keeps_order_of_names``: of the names made and changed none survives without those before it.
+        """
         names = self._synced_names
         changes = self._unsynced_changes
-        in_order = self._random.random() < 0.5
+        in_order = self._random.random() < 0.5 or keeps_order_of_names
         cut = self._random.randint(0, len(changes))
         for at, change in enumerate(changes):
             if at < cut if in_order else self._random.random() < 0.5:
@@ -279,10 +284,22 @@ class CrashDisk:
         if path not in self._names:
             raise OSError(errno.ENOENT, "no such directory", path)
         self._step("fsync")
+        others: list[NameChange] = []
         for change in self._unsynced_changes:
             if change.touches(path):
                 change.apply(self._synced_names)
-        self._unsynced_changes = [each for each in self._unsynced_changes if not each.touches(path)]
+            else:
+                others.append(change)
+        self._unsynced_changes = others
+
+    def sync_volume(self, path: str) -> None:
+        self._step("fsync")
+        for change in self._unsynced_changes:
+            change.apply(self._synced_names)
+        self._unsynced_changes = []
+        for inode in self._names.values():
+            if inode is not None:
+                inode.synced = bytearray(inode.content)
 
     def list_directory(self, path: str) -> list[DirectoryEntry]:
         self._check("list")

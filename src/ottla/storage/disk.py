@@ -75,6 +75,10 @@ class Disk(Protocol):
         """Return once names made, changed and removed in a directory are on the disk."""
         ...
 
+    def sync_volume(self, path: str) -> None:
+        """Return once everything that was written to the path's volume is on the disk."""
+        ...
+
     def list_directory(self, path: str) -> list[DirectoryEntry]: ...
 
     def make_directory(self, path: str) -> None:
@@ -236,6 +240,21 @@ class OsDisk:
         fd = os.open(path, flags | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_volume(self, path: str) -> None:
+        import ctypes
+
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None:
+            os.sync()
+            return
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if syncfs(fd):
+                code = ctypes.get_errno()
+                raise OSError(code, os.strerror(code), path)
         finally:
             os.close(fd)
 

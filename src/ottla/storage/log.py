@@ -20,9 +20,14 @@ from ottla.storage.checkpoints import (
 from ottla.storage.log_directory import guarded
 from ottla.storage.log_reader import LogReader
 from ottla.storage.outcomes import Appended, Duplicate, FlushWork, LogSlice
-from ottla.storage.producer_rebuild import delete_snapshots, rebuild_producers, save_snapshot
+from ottla.storage.producer_rebuild import (
+    delete_snapshots,
+    rebuild_producers,
+    recall_batches,
+    save_snapshot,
+)
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.segment import Segment
+from ottla.storage.segment import LOG_SUFFIX, Segment
 from ottla.storage.txn_index import AbortedTransaction
 
 TAIL_BOUNDARIES_MAX = 32
@@ -72,6 +77,10 @@ class Log(LogReader):
         if isinstance(validated, Refused):
             return validated
         header = validated.header
+        base_offset = self.end_offset
+        epochs = self.epochs
+        if epochs.latest_epoch != leader_epoch:
+            epochs.assign(leader_epoch, base_offset)
         marker: EndMarker | None = None
         if header[10] >= 0:
             if header.is_control:
@@ -79,7 +88,6 @@ class Log(LogReader):
             judged = self._judge_producer(header, marker, origin, verification, must_be_verified)
             if judged is not None:
                 return judged
-        base_offset = self.end_offset
         position = header[0]
         stamp(validated.view, position, base_offset, leader_epoch)
         header = _new(BatchHeader, (position, base_offset, header[2], leader_epoch, *header[4:]))
@@ -88,9 +96,6 @@ class Log(LogReader):
         if len(data) != size:
             data = memoryview(data)[position : position + size]
         self._write(data, [header], now_ms)
-        epochs = self.epochs
-        if epochs.latest_epoch != leader_epoch:
-            epochs.assign(leader_epoch, base_offset)
         if header[10] >= 0:
             self._note_producer(header, marker)
         if self.end_offset - self.recovery_point >= self.config.flush_messages:
@@ -125,6 +130,9 @@ class Log(LogReader):
         ):
             return Refused(int(ErrorCode.INVALID_TXN_STATE), while_appending=True)
         code = producers.refuse_batch(header, origin)
+        if code and (producer := producers.has_forgotten(header)) is not None:
+            recall_batches(producer, header.producer_id, self._segments)
+            return self._judge_producer(header, marker, origin, verification, must_be_verified)
         return Refused(code, while_appending=True) if code else None
 
     def _note_producer(self, header: BatchHeader, marker: EndMarker | None) -> None:
@@ -240,9 +248,8 @@ class Log(LogReader):
     @guarded
     def roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the end of the log."""
-        if self._segments[-1].size == 0:
-            return self._segments[-1]
-        return self._roll_to(self.end_offset, now_ms)
+        active = self._segments[-1]
+        return active if active.base_offset == self.end_offset else self._roll_to(self.end_offset, now_ms)
 
     def _roll_to(self, base_offset: int, now_ms: int) -> Segment:
         """Close the books of the active segment and begin another one at ``base_offset``."""
@@ -278,6 +285,7 @@ class Log(LogReader):
         """Cut off everything at and behind an offset; False if there was nothing to cut."""
         if offset >= self.end_offset:
             self.epochs.truncate_from_end(self.end_offset)
+            self._save_epochs()
             return False
         if offset < self._segments[0].base_offset:
             self._start_anew(offset)
@@ -298,6 +306,7 @@ class Log(LogReader):
         self.high_watermark = min(self.high_watermark, offset)
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.epochs.truncate_from_end(offset)
+        self._save_epochs()  # or a later start would find epochs there that the log no longer has
         delete_snapshots(home, above=offset)
         self._producers = rebuild_producers(home, self._segments, self.log_start_offset, offset, False)
         self._save_snapshot(offset)
@@ -392,6 +401,12 @@ class Log(LogReader):
         """What must be synced so that everything up to now survives a power cut; ``None`` if nothing."""
         if self.recovery_point >= self.end_offset:
             return None
+        paths, unsynced = self._unsynced()
+        files = [segment.file() for segment in unsynced]
+        return FlushWork(self.home.directory, files, paths, self.end_offset, self.cuts)
+
+    def _unsynced(self) -> tuple[list[str], list[Segment]]:
+        """Small files and names to be synced, written before; and the segments whose batches are to be."""
         self._save_epochs()
         paths, self._unsynced_names = self._unsynced_names, []
         unsynced = self._segments[self._segment_at(self.recovery_point - 1) :]
@@ -402,8 +417,7 @@ class Log(LogReader):
         if len(unsynced) > 1:
             paths.append(self.path)
         self.home.directory.rolled.discard(self.partition)
-        files = [segment.file() for segment in unsynced]
-        return FlushWork(self.home.directory, files, paths, self.end_offset, self.cuts)
+        return paths, unsynced
 
     def flushed(self, work: FlushWork, now_ms: int = 0) -> None:
         """The work is done: a restart need not look below its end, unless that was cut off meanwhile."""
@@ -424,19 +438,35 @@ class Log(LogReader):
         return is_late and self.recovery_point < self.end_offset
 
     @guarded
-    def close(self) -> None:
-        """Write everything that a clean restart wants to find, synced; let go of all files."""
+    def closing_work(self) -> FlushWork:
+        """Write everything that a clean restart wants to find; what must be synced before it can count.
+
+        It holds no open file: thousands of logs may have theirs at a time.
+        """
         if self._producers is not None and self._producers.snapshot_offset != self.end_offset:
             self._save_snapshot(self.end_offset)
             self._unsynced_names += (self.home.file(self.end_offset, producer_state.SUFFIX), self.path)
-        self.flush()
+        paths: list[str] = []
+        if self.recovery_point < self.end_offset:
+            paths, unsynced = self._unsynced()
+            paths += [segment.path(LOG_SUFFIX) for segment in unsynced]
         self._save_epochs()
         active = self._segments[-1]
-        paths = [*self._unsynced_names, *active.save_indexes()]
+        paths += [*self._unsynced_names, *active.save_indexes()]
         if active.has_aborted:
             paths.append(active.path(txn_index.SUFFIX))
-        FlushWork(self.home.directory, [], paths, self.end_offset, self.cuts)()
         self._unsynced_names = []
+        return FlushWork(self.home.directory, [], paths, self.end_offset, self.cuts)
+
+    def close(self) -> None:
+        """Write everything that a clean restart wants to find, synced; let go of all files."""
+        work = self.closing_work()
+        work()
+        self.closed(work)
+
+    def closed(self, work: FlushWork) -> None:
+        """The closing work is synced: let go of all files."""
+        self.flushed(work)
         self.release()
 
     def release(self) -> None:

@@ -26,6 +26,13 @@ from ottla.storage.checkpoints import (
     write_offsets,
 )
 from ottla.storage.disk import Disk, Lock, replace_file
+from ottla.storage.future_logs import (
+    FUTURE_SUFFIX,
+    FutureLogs,
+    create_future,
+    future_partition_of,
+    take_over,
+)
 from ottla.storage.log import Log
 from ottla.storage.log_directory import OPEN_FILES_MAX, LogDirectory, OpenFiles
 from ottla.storage.outcomes import CheckpointWork, FlushWork
@@ -35,8 +42,8 @@ from ottla.storage.retention import RetentionPlan, raise_start_by_retention
 log = logging.getLogger(__name__)
 
 DELETE_SUFFIX = "-delete"
-FUTURE_SUFFIX = "-future"
 NAME_BYTES_MAX = 255
+SYNCED_ONE_BY_ONE_MAX = 20
 _PARTITION_NAME = re.compile(r"(.+)-(\d+)")
 
 
@@ -58,6 +65,9 @@ class LogDirs:
         open_files = OpenFiles(open_files_max)
         self.directories = {path: LogDirectory(disk, path, open_files) for path in paths}
         self.logs: dict[TopicPartition, Log] = {}
+        self.futures = FutureLogs()
+        self._discarded: set[TopicPartition | None] = set()
+        """Partitions of which the start found a log that was to be deleted."""
         self._locks: dict[str, Lock] = {}
 
     # -- start -------------------------------------------------------------------------------------
@@ -122,6 +132,18 @@ class LogDirs:
                 self._note_failure(directory, OSError(f"a log is corrupt: {error}"))
             except LogDirectoryFailed as failed:
                 log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
+        if not self.offline:
+            self._promote_orphans()
+
+    def _promote_orphans(self) -> None:
+        """A copy whose log was just renamed to be deleted was about to take over when the broker ended."""
+        for future in self.futures:
+            if future.partition not in self.logs and future.partition in self._discarded:
+                self.futures.pop(future.partition)
+                try:
+                    self._give_name(future)
+                except LogDirectoryFailed as failed:
+                    log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
 
     def _open_directory(
         self, directory: LogDirectory, default: LogConfig, by_topic: Mapping[str, LogConfig], now_ms: int
@@ -145,6 +167,13 @@ class LogDirs:
                 continue
             if entry.name.endswith(DELETE_SUFFIX):
                 directory.discard(f"{path}/{entry.name}", default.file_delete_delay_ms)
+                self._discarded.add(partition_of(entry.name.rpartition(".")[0]))
+            future = future_partition_of(entry.name)
+            if future is not None:
+                config = by_topic.get(future.topic, default)
+                self.futures.add(
+                    open_log(directory, future, config, name=entry.name, was_clean=was_clean, now_ms=now_ms)
+                )
             partition = partition_of(entry.name)
             if partition is None or entry.name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX)):
                 continue
@@ -212,10 +241,14 @@ class LogDirs:
 
         ``token``: 32 hexadecimal digits that make the new name unique.
         """
+        self.drop_future(partition, token=token)
         gone = self.logs.pop(partition, None)
-        if gone is None:
-            return
-        directory = gone.home.directory
+        if gone is not None:
+            self._discard(gone, token)
+            gone.home.directory.forgotten.add(partition)
+
+    def _discard(self, gone: Log, token: str) -> None:
+        partition, directory = gone.partition, gone.home.directory
         directory.check_online()
         tail = f"-{partition.partition}.{token}{DELETE_SUFFIX}"
         new_path = f"{directory.path}/{partition.topic[: NAME_BYTES_MAX - len(tail)]}{tail}"
@@ -226,8 +259,54 @@ class LogDirs:
             self._disk.sync_directory(directory.path)
         except OSError as error:
             directory.fail(error)
-        directory.forgotten.add(partition)
         directory.discard(new_path, gone.config.file_delete_delay_ms)
+
+    # -- copies in another directory -----------------------------------------------------------------
+
+    def begin_future(self, partition: TopicPartition, path: str, *, token: str, now_ms: int) -> Log:
+        """An empty copy of a log in another directory; one that is elsewhere is given up."""
+        self.drop_future(partition, token=token)
+        directory = self.directories[path]
+        directory.check_online()
+        try:
+            future = create_future(self.logs[partition], directory, token=token, now_ms=now_ms)
+        except OSError as error:
+            directory.fail(error)
+        self.futures.add(future)
+        return future
+
+    def drop_future(self, partition: TopicPartition, *, token: str) -> None:
+        """The copy is not wanted any more."""
+        future = self.futures.pop(partition)
+        if future is not None and future.home.directory.failure is None:
+            self._discard(future, f"{token[:-1]}f")
+
+    def swap(self, partition: TopicPartition, *, token: str) -> Log:
+        """The complete copy becomes the log; the old log's directory is removed later."""
+        current, future = self.logs[partition], self.futures.pop(partition)
+        assert future is not None, "there is a copy"
+        if future.recovery_point < current.recovery_point:
+            future.flush()
+        take_over(current, future)
+        self._discard(current, token)
+        current.home.directory.forgotten.add(partition)
+        self._give_name(future)
+        return future
+
+    def _give_name(self, future: Log) -> None:
+        directory = future.home.directory
+        path = f"{directory.path}/{future.partition}"
+        try:
+            if future.partition in directory.forgotten:
+                self.checkpoint_all(directory)
+            future.release()
+            self._disk.rename(future.path, path)
+            future.home.path = path
+            self._disk.sync_directory(directory.path)
+        except OSError as error:
+            directory.fail(error)
+        future.note_created()
+        self.logs[future.partition] = future
 
     # -- directories -------------------------------------------------------------------------------
 
@@ -248,6 +327,7 @@ class LogDirs:
         directory = self.directories[path]
         if directory.failure is None:
             directory.failure = reason
+        self.futures.take_offline(path)
         gone = [partition for partition, each in self.logs.items() if each.directory == path]
         for partition in gone:
             del self.logs[partition]
@@ -366,8 +446,8 @@ class LogDirs:
         """Stop cleanly: everything synced, checkpointed and marked, so that the next start scans nothing."""
         for path, directory in self._live():
             try:
-                for each in self._logs_in(path):
-                    each.close()
+                futures = [each for each in self.futures if each.directory == path]
+                self._close_logs(directory, [*self._logs_in(path), *futures])
             except LogDirectoryFailed as failed:
                 log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
                 self.take_offline(path, failed.reason)
@@ -376,6 +456,20 @@ class LogDirs:
         for lock in self._locks.values():
             lock.release()
         self._locks = {}
+
+    def _close_logs(self, directory: LogDirectory, logs: list[Log]) -> None:
+        """Many logs are synced in one go: file by file thousands of them would take minutes."""
+        if len(logs) <= SYNCED_ONE_BY_ONE_MAX:
+            for each in logs:
+                each.close()
+            return
+        works = [(each, each.closing_work()) for each in logs]
+        try:
+            self._disk.sync_volume(directory.path)
+        except OSError as error:
+            directory.fail(error)
+        for each, work in works:
+            each.closed(work)
 
     def _mark_clean(self, directory: LogDirectory) -> None:
         try:

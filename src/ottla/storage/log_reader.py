@@ -146,15 +146,19 @@ class LogReader:
 
     @guarded
     def _load_producers(self) -> ProducerState:
-        return rebuild_producers(
-            self.home, self._segments, self.log_start_offset, self.end_offset, self.was_clean
-        )
+        start = self.log_start_offset
+        if not self.was_clean:
+            # A segment scanned again is taken whole, also what lies below the start of the log.
+            start = min(start, self._segments[self._segment_at(start)].base_offset)
+        return rebuild_producers(self.home, self._segments, start, self.end_offset, self.was_clean)
 
     @property
     def last_stable_offset(self) -> int:
         """Where readers of committed data must stop."""
         unstable = self.producers.first_unstable_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that were silent for too long; a state that is not loaded is left alone."""

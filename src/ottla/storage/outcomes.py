@@ -94,14 +94,14 @@ class LogSlice:
 class FlushWork:
     """Files and names to be synced, by a worker thread; then tell the log with ``Log.flushed``."""
 
-    __slots__ = ("_directory", "_files", "_paths", "cuts", "end_offset")
+    __slots__ = ("_directory", "_files", "cuts", "end_offset", "paths")
 
     def __init__(
         self, directory: LogDirectory, files: list[File], paths: list[str], end_offset: int, cuts: int
     ) -> None:
         self._directory = directory
         self._files = files
-        self._paths = paths
+        self.paths = paths
         self.end_offset = end_offset
         self.cuts = cuts
 
@@ -111,7 +111,7 @@ class FlushWork:
         try:
             for file in self._files:
                 file.sync()
-            for path in dict.fromkeys(self._paths):
+            for path in dict.fromkeys(self.paths):
                 try:
                     disk.sync_file(path)
                 except FileNotFoundError:

@@ -54,7 +54,14 @@ class WrittenBatch(NamedTuple):
 class Producer:
     """The state of one producer id."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "txn_first_offset")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "is_recalled",
+        "last_timestamp",
+        "txn_first_offset",
+    )
 
     def __init__(self, epoch: int = NO_PRODUCER_EPOCH) -> None:
         self.epoch = epoch
@@ -62,6 +69,8 @@ class Producer:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.txn_first_offset = NO_TRANSACTION
         self.last_timestamp = -1
+        self.is_recalled = False
+        """What was written before the snapshot that this came from has been looked up in the log."""
 
     @property
     def last_sequence(self) -> int:
@@ -130,6 +139,13 @@ class ProducerState:
     def find_duplicate(self, header: BatchHeader) -> WrittenBatch | None:
         producer = self.producers.get(header.producer_id)
         return producer.find_duplicate(header) if producer is not None else None
+
+    def has_forgotten(self, header: BatchHeader) -> Producer | None:
+        """The producer, if this batch may be one that was written before its state was loaded."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None or producer.is_recalled or producer.epoch != header.producer_epoch:
+            return None
+        return producer if 0 < len(producer.batches) < REMEMBERED_BATCHES else None
 
     def has_open_transaction(self, producer_id: int) -> bool:
         producer = self.producers.get(producer_id)

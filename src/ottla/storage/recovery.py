@@ -233,6 +233,7 @@ def _recover_from(
     """
     first = max((at for at, each in enumerate(segments) if each.base_offset < recovery_point), default=0)
     disk = home.directory.disk
+    _remove_snapshots_inside(home, segments, first)
     for at in range(first, len(segments)):
         following = segments[at + 1].base_offset if at + 1 < len(segments) else None
         end_offset = recover_segment(segments[at], following, config.index_interval_bytes)
@@ -250,6 +251,14 @@ def _recover_from(
             disk.sync_directory(home.path)
             break
     _rebuild_aborted(home, segments[first:])
+
+
+def _remove_snapshots_inside(home: PartitionHome, segments: list[Segment], first: int) -> None:
+    """What was known of producers inside a segment that is scanned again says nothing more."""
+    bases = {segment.base_offset for segment in segments}
+    for offset in snapshot_offsets(home):
+        if offset > segments[first].base_offset and offset not in bases:
+            home.directory.disk.remove(home.file(offset, SNAPSHOT_SUFFIX))
 
 
 def _was_kafkas(entries: dict[str, DirectoryEntry], active: Segment) -> bool:
@@ -273,6 +282,7 @@ def recover_segment(segment: Segment, next_base_offset: int | None, interval_byt
             good_end, last_offset = header.end_position, header.last_offset
     except CorruptRecords:
         pass
+    segment.bytes_since_entry = 0
     if good_end == segment.size:
         return last_offset + 1
     segment.cut_at(good_end)

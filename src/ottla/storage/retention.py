@@ -38,7 +38,10 @@ def plan_retention(log: Log, now_ms: int) -> RetentionPlan | None:
 
 def raise_start_by_retention(log: Log, now_ms: int) -> RetentionPlan | None:
     """First step of deleting: no reader may ask for the segments any more. Then note the log start."""
-    plan = plan_retention(log, now_ms)
+    try:
+        plan = plan_retention(log, now_ms)
+    except OSError as error:
+        log.home.directory.fail(error)
     if plan is not None:
         log.raise_log_start_offset(log.start_without(plan.segment_count, now_ms))
     return plan

@@ -157,9 +157,10 @@ class Segment:
         self.begin_rebuild()
         for header in self.scan(0):
             self.note(header, header.position, interval_bytes)
+        self.bytes_since_entry = 0
 
     def begin_rebuild(self) -> None:
-        """Forget the indexes; ``note`` each batch to make them again."""
+        """Forget the indexes; ``note`` each batch to make them again, then count from 0 as Kafka does."""
         self._index = OffsetIndex(self.base_offset)
         self._times = TimeIndex(self.base_offset)
         self._max_timestamp = NO_TIMESTAMP

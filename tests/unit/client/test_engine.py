@@ -47,6 +47,18 @@ def test_any_broker_means_the_one_that_is_up() -> None:
     assert list(cluster.engine.metadata.brokers) == [2]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_broker_that_refuses_is_not_tried_again_before_the_others(seed: int) -> None:
+    cluster = FakeCluster(seed=seed)
+    cluster.down.add(1)
+    before_ms = cluster.now_ms
+
+    known(cluster)
+
+    one_pause_ms = 1.2 * cluster.engine.config.retry_backoff_ms
+    assert cluster.now_ms - before_ms <= one_pause_ms
+
+
 def test_no_broker_at_all_is_named_as_the_cause() -> None:
     cluster = FakeCluster()
     cluster.down = {1, 2}

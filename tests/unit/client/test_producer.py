@@ -235,6 +235,24 @@ def test_a_batch_that_fails_with_others_behind_it_keeps_its_place() -> None:
     assert len(cluster.requests(ApiKey.INIT_PRODUCER_ID)) == 1
 
 
+def test_the_first_batch_goes_alone_for_a_second_could_be_taken_in_its_place() -> None:
+    cluster = a_cluster([1, 1])
+    producer = a_producer(cluster, batch_size=100)
+    producer.send("orders", a_record(), partition=1)
+    flushed(cluster, producer)
+    before = len(cluster.requests(ApiKey.PRODUCE))
+    cluster.is_holding = True
+
+    deliveries = [producer.send("orders", a_record(b"%d" % n * 60), partition=0) for n in range(4)]
+    cluster.settle()
+
+    assert len(cluster.requests(ApiKey.PRODUCE)) == before + 1
+    cluster.release()
+    flushed(cluster, producer)
+    assert [delivery.error for delivery in deliveries] == [None] * 4
+    assert values_in(cluster) == [b"%d" % n * 60 for n in range(4)]
+
+
 def test_several_batches_of_a_partition_are_on_their_way_together() -> None:
     cluster = a_cluster()
     producer = a_producer(cluster, batch_size=100)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from ottla.config.log import LogConfig
@@ -280,6 +282,22 @@ def test_bomb_is_refused_where_records_must_be_read() -> None:
     outcome = judge(bomb, cleanup_policy=frozenset({"compact"}), max_message_bytes=50_000)
 
     assert error_of(outcome) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
+def test_bomb_is_refused_on_any_topic_before_it_takes_memory(codec: Codec) -> None:
+    bomb = build_batch([Record(b"k", bytes(2_000_000)) for _ in range(9)], codec=codec)
+    tracemalloc.start()
+
+    outcome = judge(bomb, max_message_bytes=len(bomb) + 1)
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    if 64 * len(bomb) < 18_000_000:
+        assert error_of(outcome) == ErrorCode.MESSAGE_TOO_LARGE
+        assert peak < 3 * 64 * len(bomb) + 1_000_000
+    else:
+        assert isinstance(outcome, Validated), "snappy cannot grow that much"
 
 
 def test_readonly_buffer_is_copied_before_it_is_stamped() -> None:

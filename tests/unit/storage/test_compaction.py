@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.config.log import LogConfig
+from ottla.model.errors import LogDirectoryFailed
 from ottla.records.batch import read_header
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
@@ -448,3 +451,24 @@ def test_cleaner_takes_the_dirtiest_log_and_notes_how_far_it_came() -> None:
 
     assert b"orders 0 10\n" in disk.read_file("/data/cleaner-offset-checkpoint") or run.log is other
     assert cleaner.next_run(0) is not None
+
+
+def test_a_disk_that_cannot_be_read_while_planning_takes_its_directory_offline() -> None:
+    """Seed 100131: the bare error came out of a timer, and nobody took the directory offline."""
+    disk = a_disk()
+    dirs = LogDirs(disk, ["/data"])
+    dirs.lock()
+    dirs.open(LogConfig(), {}, 0)
+    log = dirs.create(ORDERS_0, compacted(), now_ms=0)
+    for at in range(10):
+        put(log, (b"a", b"%d" % at))
+    log.roll(0)
+    log.set_high_watermark(log.end_offset)
+    dirs.close()
+    dirs = LogDirs(disk, ["/data"])
+    dirs.lock()
+    dirs.open(LogConfig(), {"orders": compacted()}, 0)
+    disk.fail = lambda operation: errno.EIO if operation == "read" else 0
+
+    with pytest.raises(LogDirectoryFailed):
+        Cleaner(dirs).next_run(0)

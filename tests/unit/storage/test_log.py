@@ -287,6 +287,17 @@ def test_offset_too_far_from_the_base_rolls() -> None:
     assert reopened(log, was_clean=False, holes_are_losses=True).end_offset == far + 1
 
 
+def test_rolling_an_empty_segment_that_begins_below_the_end_begins_one_there() -> None:
+    log = a_log()
+    appended(log, a_batch(b"one", b"two"))
+    log.truncate_to(1)
+
+    log.roll(2_000)
+
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+    assert appended(log, a_batch(b"three")).base_offset == 1
+
+
 def test_rolling_an_empty_segment_does_nothing() -> None:
     """KAFKA-6388: never two segments of one name."""
     log = a_log()

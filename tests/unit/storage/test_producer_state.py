@@ -187,6 +187,28 @@ def test_last_stable_offset_waits_until_the_marker_is_replicated() -> None:
     assert log.last_stable_offset == 2
 
 
+def test_producer_whose_records_are_deleted_but_still_in_the_file_is_known_after_a_crash() -> None:
+    log = a_log()
+    send(log, 0)
+    appended(log, a_batch(b"other"))
+    log.set_high_watermark(1)
+    log.raise_log_start_offset(1)
+
+    again = reopened(log, was_clean=False, log_start_offset=1)
+
+    assert isinstance(send(again, 0), Duplicate)
+
+
+def test_last_stable_offset_is_never_below_the_start_of_the_log() -> None:
+    log = a_log()
+    send(log, 0, in_txn=True)
+    log.set_high_watermark(1)
+
+    log.raise_log_start_offset(1)
+
+    assert log.last_stable_offset == 1
+
+
 def test_aborted_transaction_is_told_to_readers_of_its_records() -> None:
     log = a_log()
     send(log, 0, in_txn=True)
@@ -359,6 +381,26 @@ def test_sequence_survives_a_clean_restart() -> None:
 
     assert isinstance(send(log, 7), Duplicate)
     assert isinstance(send(log, 8), Appended)
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_batches_written_before_the_snapshot_are_still_duplicates_after_a_restart(was_clean: bool) -> None:
+    """Seed 4: four batches under way, a roll, a kill: their repetitions passed for out of order."""
+    log = a_log(small_segments())
+    for at in range(8):
+        send(log, at)
+    log.roll(0)
+    if was_clean:
+        log.close()
+
+    log = reopened(log, was_clean=was_clean)
+
+    assert [type(send(log, at)) for at in (3, 4, 5, 6, 7)] == [Duplicate] * 5
+    assert code_of(send(log, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert isinstance(send(log, 8), Appended)
+    outcome = send(log, 4)
+    assert isinstance(outcome, Duplicate)
+    assert outcome.base_offset == 4
 
 
 def test_corrupt_snapshot_is_dropped_and_the_log_replayed() -> None:

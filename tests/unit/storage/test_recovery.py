@@ -63,6 +63,23 @@ def test_clean_restart_reads_no_more_than_the_tail() -> None:
     check_log(again)
 
 
+def test_an_epoch_that_was_cut_off_does_not_come_back_with_the_next_start() -> None:
+    """Seed 573041844: the leader believed that an epoch ended before its own records of it, and its follower
+    cut them off, fetched them and cut them off for ever."""
+    log = a_log()
+    appended(log, a_batch(b"a"), epoch=0)
+    appended(log, a_batch(b"b"), epoch=2)
+    log.close()
+    log = reopened(log, was_clean=True)
+
+    log.truncate_to(1)
+    appended(log, a_batch(b"c"), epoch=0)
+    again = reopened(log, was_clean=False)
+
+    assert again.end_offset == 2
+    assert again.epochs.entries() == [(0, 0)]
+
+
 def test_files_of_a_closed_log_are_kafkas() -> None:
     log = a_full_log()
     log.close()

@@ -13,6 +13,12 @@ from ottla.wire.apis.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopic,
 )
+from ottla.wire.apis.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from ottla.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.apis.describe_log_dirs import (
     DescribableLogDirTopic,
@@ -127,6 +133,32 @@ def describe_log_dirs(
         raise_for(response.error_code)
         results[broker] = response.results
     return results
+
+
+def alter_replica_log_dirs(
+    engine: Engine, moves: Mapping[int, Mapping[TopicPartition, str]], timeout_ms: int | None = None
+) -> Operation[dict[tuple[TopicPartition, int], int]]:
+    """Let replicas of these brokers lie in these directories; the error code of each replica."""
+    tasks = {}
+    for broker, wanted in moves.items():
+        topics: dict[str, dict[str, AlterReplicaLogDirTopic]] = {}
+        for partition, path in wanted.items():
+            row = topics.setdefault(path, {}).setdefault(
+                partition.topic, AlterReplicaLogDirTopic(name=partition.topic)
+            )
+            row.partitions = (*row.partitions, partition.partition)
+        request = AlterReplicaLogDirsRequest(
+            dirs=[AlterReplicaLogDir(path=path, topics=list(rows.values())) for path, rows in topics.items()]
+        )
+        asking = ask_target(engine, broker, request, AlterReplicaLogDirsResponse, timeout_ms)
+        tasks[broker] = engine.spawn(asking)
+    codes: dict[tuple[TopicPartition, int], int] = {}
+    for broker, task in tasks.items():
+        response = yield from engine.join(task)
+        for topic in response.results:
+            for result in topic.partitions:
+                codes[TopicPartition(topic.topic_name, result.partition_index), broker] = result.error_code
+    return codes
 
 
 def _grouped(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:

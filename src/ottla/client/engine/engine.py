@@ -154,7 +154,10 @@ class Engine(Scheduler):
         return link
 
     def _any_link(self) -> Link:
-        """The least busy of the ready links; else one that may be opened; else one that may be soon."""
+        """The least busy of the ready links; else of those that may be opened (soonest) the least unlucky.
+
+        So every broker is tried before one that does not answer is tried again.
+        """
         links = [link for broker in self.metadata.brokers if (link := self._link_to(broker)) is not None]
         links += self._bootstrap_links
         ready = [link for link in links if link.state is LinkState.READY]
@@ -164,7 +167,9 @@ class Engine(Scheduler):
         if under_way:
             return min(under_way, key=lambda link: link.load)
         soonest = min(max(link.may_open_at_ms, self.now_ms) for link in links)
-        return self.random.choice([link for link in links if link.may_open_at_ms <= soonest])
+        openable = [link for link in links if link.may_open_at_ms <= soonest]
+        fewest = min(link.failures for link in openable)
+        return self.random.choice([link for link in openable if link.failures == fewest])
 
     # Metadata
 

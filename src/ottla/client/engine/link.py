@@ -67,7 +67,8 @@ class Link:
         self.state = LinkState.CLOSED
         self.versions: dict[int, tuple[int, int]] = {}
         self.may_open_at_ms = 0
-        self._failures = 0
+        self.failures = 0
+        """How often in a row no line came about."""
         self._opened_at_ms = 0
         self._config = config
         self._home = home
@@ -156,8 +157,8 @@ class Link:
     def _lose(self, error: ClientError) -> None:
         if self.state is not LinkState.CLOSED:
             if self.state is not LinkState.READY:
-                self._failures += 1
-            backoff_ms = self._config.reconnect_backoff_ms << min(max(self._failures - 1, 0), 20)
+                self.failures += 1
+            backoff_ms = self._config.reconnect_backoff_ms << min(max(self.failures - 1, 0), 20)
             self.may_open_at_ms = self._home.now_ms + min(backoff_ms, self._config.reconnect_backoff_max_ms)
         self.state = LinkState.CLOSED
         waiting = [*self._in_flight, *self._queue]
@@ -181,7 +182,7 @@ class Link:
             return
         self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
         self.state = LinkState.READY
-        self._failures = 0
+        self.failures = 0
         queue, self._queue = self._queue, deque()
         for waiting in queue:
             self._send(waiting)

@@ -6,13 +6,15 @@ from ottla.client.admin.groups import list_group_offsets
 from ottla.client.config import ConsumerConfig
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import Operation, sleep
-from ottla.client.errors import ClientClosed, ClientError, OffsetOutOfRange
+from ottla.client.errors import BrokerError, ClientClosed, ClientError, OffsetOutOfRange
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.fetching.offsets import EARLIEST, LATEST
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.membership import Membership
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
+from ottla.wire.apis.offset_fetch import OffsetFetchResponsePartitions
 
 RETRY_MS = 200
 
@@ -89,9 +91,7 @@ class GroupConsumerCore:
             self._processed.pop(tp, None)
 
     def take_over(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
-        rows = yield from list_group_offsets(
-            self._engine, self.membership.group, sorted(partitions), require_stable=True
-        )
+        rows = yield from self._stable_offsets(partitions)
         starts: dict[TopicPartition, int] = {}
         for tp in partitions:
             committed = rows[tp].committed_offset if tp in rows else -1
@@ -99,6 +99,22 @@ class GroupConsumerCore:
                 self._committed[tp] = committed
             starts[tp] = committed if committed >= 0 else self._reset(tp)
         self._read_only(self.fetching.assignment, more=starts)
+
+    def _stable_offsets(
+        self, partitions: frozenset[TopicPartition]
+    ) -> Operation[dict[TopicPartition, OffsetFetchResponsePartitions]]:
+        """What is committed, once no transaction can change it; the group must not miss us meanwhile."""
+        deadline_ms = self._engine.now_ms + self.membership.config.session_timeout_ms // 2
+        while True:
+            rows = yield from list_group_offsets(
+                self._engine, self.membership.group, sorted(partitions), require_stable=True
+            )
+            error = next((row.error_code for row in rows.values() if row.error_code), ErrorCode.NONE)
+            if not error:
+                return rows
+            if error != ErrorCode.UNSTABLE_OFFSET_COMMIT or self._engine.now_ms >= deadline_ms:
+                raise BrokerError(error)
+            yield from sleep(RETRY_MS)
 
     def _reset(self, tp: TopicPartition) -> int:
         match self.fetching.config.auto_offset_reset:

@@ -102,7 +102,7 @@ class Membership:
                 yield from self._drop(self.owned)
             if self.member_id and self.config.group_instance_id is None and self._coordinator is not None:
                 identity = MemberIdentity(member_id=self.member_id)
-                request = LeaveGroupRequest(group_id=self.group, member_id=self.member_id, members=[identity])
+                request = LeaveGroupRequest(group_id=self.group, members=[identity])
                 yield from self._ask_quietly(request)
             self._forget()
 
@@ -238,9 +238,9 @@ class Membership:
         gone, more = self.owned - share, share - self.owned
         if gone:
             yield from self._drop(gone)
-        self.owned = share
         if more:
             yield from self._reader.take_over(more)
+        self.owned = share
         self.is_stable = not (gone and self._is_cooperative)
         self._engine.fire(self.changed)
 

@@ -115,7 +115,16 @@ class PartitionLine:
     ``retrying`` stand before ``waiting``. While there are any, batches go one at a time: so order is kept.
     """
 
-    __slots__ = ("_count", "in_flight", "next_sequence", "not_before_ms", "partition", "retrying", "waiting")
+    __slots__ = (
+        "_count",
+        "acknowledged",
+        "in_flight",
+        "next_sequence",
+        "not_before_ms",
+        "partition",
+        "retrying",
+        "waiting",
+    )
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
@@ -124,6 +133,8 @@ class PartitionLine:
         self.in_flight: list[Batch] = []
         self.next_sequence = 0
         self.not_before_ms = 0
+        self.acknowledged: tuple[int, int] | None = None
+        """As which producer the partition knows us."""
         self._count = 0
 
     @property

@@ -237,7 +237,10 @@ class ProducerCore:
                 self._send_request(leader, lines, linger_ms)
 
     def _ready_in(self, line: PartitionLine, linger_ms: int) -> Batch | None:
-        in_flight_max = BATCHES_REMEMBERED if self.config.is_idempotent else 1
+        # Of a producer that it does not know a leader takes any batch as the first, in Kafka too: were the
+        # first refused by one that does not lead yet, a second would come before it. So it goes alone.
+        is_known = self.config.is_idempotent and line.acknowledged == self._producer
+        in_flight_max = BATCHES_REMEMBERED if is_known else 1
         return line.next_ready(self._engine.now_ms, self.config.batch_size, linger_ms, in_flight_max)
 
     def _send_request(self, leader: int, lines: list[PartitionLine], linger_ms: int) -> None:
@@ -370,6 +373,7 @@ class ProducerCore:
     # Ends
 
     def _succeed(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
+        self._lines[batch.partition].acknowledged = batch.producer
         for n, (record, delivery) in enumerate(zip(batch.records, batch.deliveries, strict=True)):
             offset = base_offset + n if base_offset >= 0 else -1
             timestamp = append_time_ms if append_time_ms >= 0 else record.timestamp

@@ -1,0 +1,59 @@
+"""A consumer for ordinary programs that reads what it is assigned: I/O happens while you poll."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ottla.client.config import ConsumerConfig
+from ottla.client.fetching.decoding import Chunk
+from ottla.client.fetching.fetcher import FetchCore
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Record
+
+if TYPE_CHECKING:
+    from ottla.client.blocking import Client
+
+
+class Consumer:
+    """Reads the partitions that it is assigned."""
+
+    def __init__(self, client: "Client", config: ConsumerConfig) -> None:
+        self._client = client
+        self._core = FetchCore(client.engine, config)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions from an offset, ``EARLIEST`` or ``LATEST``, and no others."""
+        self._core.assign(positions)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on from an offset, ``EARLIEST`` or ``LATEST``."""
+        self._core.seek(partition, offset)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._core.pause(partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._core.pause(partitions, is_paused=False)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The offset of the next record; ``None`` while it is not known."""
+        return self._core.position(partition)
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """The end of what can be read, as the last response said."""
+        return self._core.high_watermark(partition)
+
+    def poll(self, timeout_ms: int, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
+        """The next records, waiting for them at most so long."""
+        count = self._core.config.max_poll_records if max_records is None else max_records
+        deadline_ms = self._client.now_ms() + timeout_ms
+        while True:
+            if records := self._core.take(count):
+                return records
+            left_ms = max(0, deadline_ms - self._client.now_ms())
+            if not self._client.run_until(lambda: self._core.has_data, left_ms):
+                return {}
+
+    def poll_chunks(self, timeout_ms: int) -> list[Chunk]:
+        """The next fetched bytes, undecoded, waiting for them at most so long."""
+        self._client.run_until(lambda: self._core.has_data, timeout_ms)
+        return self._core.take_chunks()

@@ -1,0 +1,97 @@
+"""Copies of logs on their way to another log directory: ``<partition>.<token>-future`` until they take over.
+
+The copy is filled by whoever owns the log. When it has everything it is synced, the old log's directory is
+renamed to be deleted, and the copy's directory gets the partition's name. After a crash between the two the
+copy is the only log left: it then takes the name at the next start.
+"""
+
+import re
+from collections.abc import Iterator
+
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import CorruptRecords
+from ottla.records.validate import Refused
+from ottla.storage.log import Log
+from ottla.storage.log_directory import LogDirectory, PartitionHome
+from ottla.storage.segment import Segment
+
+FUTURE_SUFFIX = "-future"
+_FUTURE_NAME = re.compile(r"(.+)-(\d+)\.[0-9a-f]+-future")
+
+
+def future_partition_of(name: str) -> TopicPartition | None:
+    """The partition whose copy a directory holds, if it holds one."""
+    found = _FUTURE_NAME.fullmatch(name)
+    return TopicPartition(found[1], int(found[2])) if found is not None else None
+
+
+def create_future(current: Log, directory: LogDirectory, *, token: str, now_ms: int) -> Log:
+    """An empty copy that begins where the log begins. Raises ``OSError`` where the disk does."""
+    partition, start = current.partition, current.log_start_offset
+    home = PartitionHome(directory, partition, f"{directory.path}/{partition}.{token}{FUTURE_SUFFIX}")
+    directory.disk.make_directory(home.path)
+    segment = Segment(home, start, created_ms=now_ms, modified_ms=now_ms)
+    segment.create()
+    segment.close_file()
+    future = Log(
+        home, current.config, [segment], log_start_offset=start, end_offset=start, recovery_point=start
+    )
+    future.note_created()
+    if current.topic_id is not None:
+        future.assign_topic_id(current.topic_id)
+    return future
+
+
+def copy_portion(current: Log, future: Log, max_bytes: int, limit_offset: int, now_ms: int) -> int:
+    """Copy the next batches below an offset; how many bytes. Compaction may have left gaps between them.
+
+    Raises ``CorruptRecords`` if what the log holds is not sound.
+    """
+    if future.end_offset < current.log_start_offset:
+        future.truncate_fully_and_start_at(current.log_start_offset)
+    if future.end_offset >= limit_offset:
+        return 0
+    found = current.read(future.end_offset, max_bytes, limit_offset, True)
+    if found is None or not found.size:
+        return 0
+    outcome = future.append_as_follower(memoryview(bytearray(found.read())), now_ms=now_ms)
+    if isinstance(outcome, Refused):
+        raise CorruptRecords(outcome.message or "the copy refuses what the log holds")
+    return outcome.size
+
+
+def take_over(current: Log, future: Log) -> None:
+    """The copy is complete: it knows what the log knew beside its records."""
+    assert future.end_offset == current.end_offset, "a copy takes over when it has everything"
+    future.config = current.config
+    for entry in current.epochs.entries():
+        future.epochs.assign(entry.epoch, entry.start_offset)
+    future.high_watermark = current.high_watermark
+    future.raise_log_start_offset(current.log_start_offset)
+
+
+class FutureLogs:
+    """The copies of a broker's logs, by partition."""
+
+    __slots__ = ("_logs",)
+
+    def __init__(self) -> None:
+        self._logs: dict[TopicPartition, Log] = {}
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(list(self._logs.values()))
+
+    def get(self, partition: TopicPartition) -> Log | None:
+        return self._logs.get(partition)
+
+    def add(self, future: Log) -> None:
+        """A copy was made, or found at the start."""
+        self._logs[future.partition] = future
+
+    def pop(self, partition: TopicPartition) -> Log | None:
+        """The copy has become the log, or is not wanted any more."""
+        return self._logs.pop(partition, None)
+
+    def take_offline(self, path: str) -> None:
+        """A directory failed: what was copied into it is lost."""
+        self._logs = {name: each for name, each in self._logs.items() if each.directory != path}

@@ -1,0 +1,116 @@
+"""A member that is given partitions begins where the group stands, however hard that is to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.client.config import ConsumerConfig
+from ottla.client.group.config import MembershipConfig
+from ottla.client.group.core import GroupConsumerCore
+from ottla.client.group.subscriptions import encode_share
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.builder import build_batch
+from ottla.records.record import Record
+from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorResponse
+from ottla.wire.apis.heartbeat import HeartbeatResponse
+from ottla.wire.apis.join_group import JoinGroupResponse
+from ottla.wire.apis.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from ottla.wire.apis.sync_group import SyncGroupResponse
+from ottla.wire.keys import ApiKey
+from support.fake_cluster import FakeCluster
+
+ORDERS_0 = TopicPartition("orders", 0)
+FOR_EVER = 1_000
+
+
+class OneMember(FakeCluster):
+    """A cluster whose coordinator, broker 1, takes a member in as a follower and gives it one partition."""
+
+    def __init__(self, strategy: str) -> None:
+        super().__init__()
+        self.topic("orders", [1])
+        self.logs[ORDERS_0].append(bytes(build_batch([Record(None, b"x")] * 10)))
+        self.generation = 0
+        self.script(ApiKey.FIND_COORDINATOR, *[self.coordinator] * FOR_EVER)
+        self.script(ApiKey.JOIN_GROUP, *[self.joined] * FOR_EVER)
+        self.script(ApiKey.SYNC_GROUP, *[self.synced] * FOR_EVER)
+        self.script(ApiKey.HEARTBEAT, *[HeartbeatResponse()] * FOR_EVER)
+        membership = MembershipConfig(
+            partition_assignment_strategy=(strategy,), enable_auto_commit=False, session_timeout_ms=6_000
+        )
+        config = ConsumerConfig(auto_offset_reset="latest")
+        self.consumer = GroupConsumerCore(self.engine, "g", ["orders"], config, membership)
+
+    def coordinator(self, asked: Any) -> FindCoordinatorResponse:
+        found = Coordinator(key="g", node_id=1, host="broker", port=9001)
+        return FindCoordinatorResponse(node_id=1, host="broker", port=9001, coordinators=[found])
+
+    def joined(self, asked: Any) -> JoinGroupResponse:
+        self.generation += 1
+        name = asked.protocols[0].name
+        return JoinGroupResponse(
+            generation_id=self.generation, protocol_name=name, leader="another", member_id="me"
+        )
+
+    def synced(self, asked: Any) -> SyncGroupResponse:
+        return SyncGroupResponse(assignment=encode_share([ORDERS_0]))
+
+    @property
+    def position(self) -> int | None:
+        return self.consumer.positions().get(ORDERS_0)
+
+
+def committed(offset: int, code: int = 0, group_code: int = 0) -> OffsetFetchResponse:
+    row = OffsetFetchResponsePartitions(partition_index=0, committed_offset=offset, error_code=code)
+    topics = [OffsetFetchResponseTopics(name="orders", partitions=[row])]
+    return OffsetFetchResponse(
+        groups=[OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=group_code)]
+    )
+
+
+@pytest.fixture(params=["range", "cooperative-sticky"])
+def cluster(request: pytest.FixtureRequest) -> OneMember:
+    return OneMember(request.param)
+
+
+def wait_for(cluster: OneMember, is_so: Callable[[], bool]) -> None:
+    cluster.run_until(is_so, ms_max=120_000)
+
+
+def test_an_offset_in_an_open_transaction_is_waited_for(cluster: OneMember) -> None:
+    unstable = committed(-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    cluster.script(ApiKey.OFFSET_FETCH, unstable, unstable, committed(7))
+
+    wait_for(cluster, lambda: cluster.position is not None)
+
+    assert cluster.position == 7
+    assert cluster.generation == 1
+
+
+def test_a_transaction_that_stays_open_does_not_cost_the_membership(cluster: OneMember) -> None:
+    unstable = committed(-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    cluster.script(ApiKey.OFFSET_FETCH, *[unstable] * 40, committed(7))
+
+    wait_for(cluster, lambda: cluster.position is not None)
+
+    assert cluster.position == 7
+    assert cluster.generation > 1, "it joined again, so that the group knows that it lives"
+
+
+def test_a_share_whose_offsets_could_not_be_had_is_taken_over_the_next_time(cluster: OneMember) -> None:
+    refused = committed(-1, ErrorCode.UNKNOWN_SERVER_ERROR)
+    cluster.script(ApiKey.OFFSET_FETCH, refused, committed(7))
+
+    wait_for(cluster, lambda: cluster.position is not None)
+
+    assert cluster.position == 7
+    assert cluster.consumer.membership.owned == {ORDERS_0}

@@ -1,0 +1,172 @@
+"""A log's copy in another directory: kept over restarts, and after a crash there is always one whole log."""
+
+from random import Random
+
+import pytest
+
+from ottla.config.log import LogConfig
+from ottla.model.ids import TopicPartition
+from ottla.storage.crash_disk import CrashDisk, PowerCut
+from ottla.storage.future_logs import copy_portion, future_partition_of
+from ottla.storage.log_dirs import LogDirs
+from support.log_builders import a_batch, appended
+from support.log_truth import check_log
+
+CONFIG = LogConfig(segment_bytes=10_000)
+NAME = TopicPartition("orders", 0)
+TOKEN = "0123456789abcdef0123456789abcdef"
+RECORDS = 12
+
+
+def a_machine(seed: int = 1) -> CrashDisk:
+    """A disk with two empty log directories that were there before."""
+    disk = CrashDisk(Random(seed))
+    for path in ("/a", "/b"):
+        disk.make_directory(path)
+    disk.sync_volume("/")
+    return disk
+
+
+def booted(disk: CrashDisk) -> LogDirs:
+    dirs = LogDirs(disk, ["/a", "/b"])
+    dirs.lock()
+    dirs.open(CONFIG, {}, 0)
+    return dirs
+
+
+def with_copy(disk: CrashDisk, max_bytes: int = 10_000_000) -> LogDirs:
+    """A synced log in the first directory, and a copy in the second, of so many bytes."""
+    dirs = booted(disk)
+    log = dirs.create(NAME, CONFIG, now_ms=0, directory="/a")
+    for number in range(RECORDS):
+        appended(log, a_batch(bytes(900), timestamp=number), epoch=number // 4)
+    log.high_watermark = log.end_offset
+    log.flush()
+    future = dirs.begin_future(NAME, "/b", token=TOKEN, now_ms=0)
+    while copy_portion(log, future, max_bytes, log.end_offset, 0):
+        if max_bytes < 10_000_000:
+            break
+    future.flush()
+    return dirs
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        (f"orders-7.{TOKEN}-future", TopicPartition("orders", 7)),
+        (f"a.b-c-12.{TOKEN}-future", TopicPartition("a.b-c", 12)),
+        ("orders-7", None),
+        (f"orders-7.{TOKEN}-delete", None),
+        ("orders-future", None),
+    ],
+)
+def test_name_tells_whose_copy_it_is(name: str, partition: TopicPartition | None) -> None:
+    assert future_partition_of(name) == partition
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_half_a_copy_is_found_again_and_completed(is_clean: bool) -> None:
+    disk = a_machine()
+    dirs = with_copy(disk, max_bytes=3_000)
+    if is_clean:
+        dirs.close()
+    disk.kill()
+
+    again = booted(disk)
+    log, future = again.logs[NAME], again.futures.get(NAME)
+    assert future is not None
+    assert 0 < future.end_offset < log.end_offset == RECORDS
+    while copy_portion(log, future, 3_000, log.end_offset, 0):
+        pass
+    moved = again.swap(NAME, token=TOKEN)
+
+    assert moved is again.logs[NAME]
+    assert (moved.directory, moved.end_offset, again.futures.get(NAME)) == ("/b", RECORDS, None)
+    assert moved.epochs.entries() == log.epochs.entries()
+    check_log(moved)
+
+
+def test_log_whose_start_overtakes_its_copy_is_copied_from_there() -> None:
+    dirs = with_copy(a_machine(), max_bytes=1_000)
+    log, future = dirs.logs[NAME], dirs.futures.get(NAME)
+    assert future is not None
+    log.raise_log_start_offset(9)
+
+    while copy_portion(log, future, 3_000, log.end_offset, 0):
+        pass
+
+    assert (future.log_start_offset, future.end_offset) == (9, RECORDS)
+    assert dirs.swap(NAME, token=TOKEN).log_start_offset == 9
+
+
+def steps_of_a_swap() -> tuple[int, int]:
+    disk = a_machine()
+    dirs = with_copy(disk)
+    first = disk.steps
+    dirs.swap(NAME, token=TOKEN)
+    return first, disk.steps
+
+
+FIRST, LAST = steps_of_a_swap()
+
+
+@pytest.mark.parametrize("is_power_cut", [True, False])
+@pytest.mark.parametrize("step", range(FIRST + 1, LAST + 2))
+def test_crash_at_any_step_of_the_swap_leaves_one_whole_log(step: int, is_power_cut: bool) -> None:
+    disk = a_machine(step)
+    dirs = with_copy(disk)
+    disk.crash_at = step
+    if step <= LAST:
+        with pytest.raises(PowerCut):
+            dirs.swap(NAME, token=TOKEN)
+    else:
+        dirs.swap(NAME, token=TOKEN)
+    if is_power_cut:
+        disk.power_cut()
+    else:
+        disk.kill()
+
+    again = booted(disk)
+
+    assert again.logs[NAME].end_offset == RECORDS
+    assert not again.offline
+    check_log(again.logs[NAME])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_the_log_had_synced_survives_a_power_cut_in_its_copy(seed: int) -> None:
+    disk = a_machine(seed)
+    dirs = with_copy(disk)
+    log = dirs.logs[NAME]
+    appended(log, a_batch(b"late"), epoch=3)
+    log.flush()
+    future = dirs.futures.get(NAME)
+    assert future is not None
+    copy_portion(log, future, 1_000_000, log.end_offset, 0)
+
+    dirs.swap(NAME, token=TOKEN)
+    disk.power_cut()
+
+    assert booted(disk).logs[NAME].end_offset == RECORDS + 1
+
+
+def test_copy_left_alone_without_a_swap_under_way_is_no_log() -> None:
+    disk = a_machine()
+    dirs = with_copy(disk)
+    dirs.close()
+    disk.remove_tree("/a/orders-0")
+
+    again = booted(disk)
+
+    assert NAME not in again.logs
+    assert again.futures.get(NAME) is not None
+
+
+def test_deleting_a_log_deletes_its_copy() -> None:
+    disk = a_machine()
+    dirs = with_copy(disk)
+
+    dirs.delete(NAME, token=TOKEN)
+
+    assert dirs.futures.get(NAME) is None
+    assert not [each.name for each in disk.list_directory("/b") if each.name.endswith("-future")]
