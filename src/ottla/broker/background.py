@@ -101,7 +101,7 @@ class Background:
         except LogDirectoryFailed as failed:
             self._node.partitions.directory_failed(failed)
 
-    def _in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+    def in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """Do this off the loop; ``then`` gets the outcome, None when a directory failed over it."""
         self._at_work += 1
 
@@ -129,12 +129,12 @@ class Background:
 
     def _checkpoint_high_watermarks(self) -> None:
         for work in self._node.log_dirs.high_watermark_work():
-            self._in_thread(work, lambda _: None)
+            self.in_thread(work, lambda _: None)
 
     def _flush(self) -> None:
         """Rolled segments, so that a restart need not scan them; and logs with ``flush.ms``."""
         for each, work in self._node.log_dirs.flushes_due(self._node.clock.wall_ms()):
-            self._in_thread(work, self._flushed(each, work))
+            self.in_thread(work, self._flushed(each, work))
 
     def _flushed(self, partition_log: Log, work: FlushWork) -> Callable[[Any], None]:
         def done(_: Any) -> None:
@@ -185,7 +185,7 @@ class Background:
         assert self._cleaner is not None, "cleaning is on"
         run = self._cleaner.next_run(self._node.clock.wall_ms())
         if run is not None:
-            self._in_thread(run.work, self._cleaned(self._cleaner, run))
+            self.in_thread(run.work, self._cleaned(self._cleaner, run))
 
     def _cleaned(self, cleaner: Cleaner, run: CleanerRun) -> Callable[[Any], None]:
         def done(outcome: Any) -> None:

@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from ottla.broker.meters import RequestMeter
 from ottla.broker.outputs import Buffer, Close, Output, PauseReading, ResumeReading, Write
 from ottla.broker.request import Request
 
@@ -17,6 +18,7 @@ class Connection:
 
     __slots__ = (
         "_is_paused",
+        "_meter",
         "_outputs",
         "client_software",
         "host",
@@ -30,7 +32,13 @@ class Connection:
     )
 
     def __init__(
-        self, connection_id: int, listener: str, host: str, outputs: list[Output], is_privileged: bool = False
+        self,
+        connection_id: int,
+        listener: str,
+        host: str,
+        outputs: list[Output],
+        is_privileged: bool = False,
+        meter: RequestMeter | None = None,
     ) -> None:
         self.id = connection_id
         self.listener = listener
@@ -44,10 +52,13 @@ class Connection:
         self.is_doomed = False
         """It will be closed as soon as what came before is answered; nothing more is taken from it."""
         self._outputs = outputs
+        self._meter = meter
         self._is_paused = False
 
     def accept(self, request: Request) -> None:
         """A request takes its place; past the limits nothing more is read until it goes down."""
+        if self._meter is not None:
+            self._meter.came(request)
         self.owed.append(request)
         self.owed_bytes += request.size
         if not self._is_paused and (len(self.owed) > OWED_REQUESTS_MAX or self.owed_bytes > OWED_BYTES_MAX):
@@ -63,6 +74,8 @@ class Connection:
         while owed and (answer := owed[0]._answer) is not None:
             done = owed.popleft()
             self.owed_bytes -= done.size
+            if self._meter is not None:
+                self._meter.answered(done, sum(map(len, answer)))
             parts += answer
             if done._hang_up_reason is not None:
                 self._write(parts)
@@ -93,12 +106,14 @@ class Connection:
 class Connections:
     """All clients of the node, by the numbers the edge gave them."""
 
-    __slots__ = ("_by_id", "_outputs", "_privileged_listener")
+    __slots__ = ("_by_id", "_outputs", "_privileged_listener", "meter")
 
     def __init__(self, outputs: list[Output], privileged_listener: str | None) -> None:
         self._by_id: dict[int, Connection] = {}
         self._outputs = outputs
         self._privileged_listener = privileged_listener
+        self.meter: RequestMeter | None = None
+        """Times the requests of connections that come from now on."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -109,7 +124,7 @@ class Connections:
     def connected(self, connection_id: int, listener: str, host: str) -> Connection:
         """A client came in through that listener."""
         privileged = listener == self._privileged_listener
-        connection = Connection(connection_id, listener, host, self._outputs, privileged)
+        connection = Connection(connection_id, listener, host, self._outputs, privileged, self.meter)
         self._by_id[connection_id] = connection
         return connection
 

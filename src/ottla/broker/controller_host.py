@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.controller_steps import Fence
 from ottla.broker.controller_term import Term
 from ottla.broker.decision_log import DecisionLog
-from ottla.broker.decision_records import LogCut
+from ottla.broker.decision_records import LogCut, UncleanStart
 from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.metadata_waits import MetadataWaits
 from ottla.broker.zk_desk import Pause, Steps, persistently
@@ -76,6 +76,11 @@ class ControllerHost:
         return self._term is not None
 
     @property
+    def is_serving(self) -> bool:
+        """It has read all that there is: what it does not know does not exist."""
+        return self._term is not None and self._term.is_serving
+
+    @property
     def term(self) -> Term | None:
         return self._term
 
@@ -130,6 +135,10 @@ class ControllerHost:
     def on_log_cut(self, cut: LogCut) -> None:
         """A follower on this broker cut its log: an unclean election's receipt may be completed by it."""
         self.decisions.log_was_cut(cut)
+
+    def on_unclean_start(self, start: UncleanStart) -> None:
+        """This broker leads by an unclean election: it says what it has, and what it had heard."""
+        self.decisions.began_uncleanly(start)
 
     def stop(self) -> None:
         """The broker leaves: give the office back at once, the session may last a while yet."""

@@ -95,12 +95,17 @@ class ControllerReads:
             return None
         self.topics.remember(name, node, answer.stat.version)
         partitions = {}
+        sound: dict[int, ReplicaAssignment] = {}
+        """Assignments that were looked at, by their identity: the decoder shares equal ones."""
         for index, assignment in sorted(node.partitions.items()):
-            why = _why_no_assignment(index, assignment)
-            if why is None:
-                partitions[index] = self._shared(assignment)
-            else:
-                _refuse(f"{paths.topic(name)} partition {index}", why)
+            shared = sound.get(id(assignment))
+            if shared is None or index < 0:
+                why = _why_no_assignment(index, assignment)
+                if why is not None:
+                    _refuse(f"{paths.topic(name)} partition {index}", why)
+                    continue
+                shared = sound[id(assignment)] = self._shared(assignment)
+            partitions[index] = shared
         if node.topic_id is None:
             return TopicFound(self._draw_topic_id(), partitions, id_is_new=True)
         return TopicFound(node.topic_id, partitions)
@@ -131,21 +136,10 @@ class ControllerReads:
         if not isinstance(answer, Data):
             return None
         try:
-            state = decode_partition_state(answer.data, answer.stat.version)
+            return decode_partition_state(answer.data, answer.stat.version, self._tuples)
         except MalformedZnode as malformed:
             _refuse(paths.partition_state(partition), malformed)
             return None
-        shared = self._tuples.setdefault(state.isr, state.isr)
-        if shared is not state.isr:
-            return LeaderAndIsr(
-                state.leader,
-                state.leader_epoch,
-                shared,
-                state.partition_epoch,
-                state.controller_epoch,
-                state.leader_recovery_state,
-            )
-        return state
 
 
 def read_if_there(path: str) -> TermSteps[bytes | None]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.apis.find_coordinator import partition_for
 from ottla.broker.coordinator_loading import Loading
+from ottla.broker.coordinator_sweeps import Sweep, let_go
 from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.request import Request
 from ottla.broker.timers import Timer
 from ottla.coordinator.group.core import GroupShard
 from ottla.coordinator.group.effects import Answer, Append, Effect, Moment
-from ottla.coordinator.group.records import Loader
+from ottla.coordinator.group.loader import Loader
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
@@ -79,11 +80,15 @@ class CoordinatorHost:
         self._schedule_expiry()
 
     def on_leader(self, partition: TopicPartition, leader_epoch: int) -> None:
-        """This broker leads an offsets partition now: read its groups from the log."""
+        """This broker leads an offsets partition now: read its groups from the log.
+
+        Whoever led it in the epoch before is the only one who wrote it since, and has its groups already.
+        """
         if partition.topic != OFFSETS_TOPIC:
             return
         known = self._shards.get(partition.partition)
-        if known is not None and known.epoch >= leader_epoch:
+        if known is not None and known.epoch >= leader_epoch - 1:
+            known.epoch = max(known.epoch, leader_epoch)
             return
         self.on_not_leader(partition)
         core = GroupShard(self._node.config.groups, self._new_uuid)
@@ -99,6 +104,7 @@ class CoordinatorHost:
             return
         shard.loading = None
         shard.core.groups.update(loader.groups())
+        shard.core.state.transactions = loader.transactions
         log.info(
             "groups loaded partition=%s groups=%d unreadable=%d",
             partition,
@@ -118,8 +124,16 @@ class CoordinatorHost:
             shard.loading.cancel()
         if shard.timer is not None:
             shard.timer.cancel()
+        groups = shard.core.groups
         self._perform_effects(partition.partition, None, shard.core.unload(self.now()))
+        let_go(self._node, groups)
         log.info("groups unloaded partition=%s epoch=%d", partition, shard.epoch)
+
+    def on_marker(self, partition: TopicPartition, producer_id: int, *, is_commit: bool) -> None:
+        """The marker of a transaction is committed; a load under way finds it in the log by itself."""
+        shard = self._shards.get(partition.partition) if partition.topic == OFFSETS_TOPIC else None
+        if shard is not None and shard.loading is None:
+            shard.core.end_transaction(producer_id, is_commit=is_commit)
 
     def on_metadata_changed(self, change: MetadataChange) -> None:
         """Topics that are gone take their committed offsets with them."""
@@ -209,8 +223,17 @@ class CoordinatorHost:
     def _expire(self) -> None:
         for number, shard in list(self._shards.items()):
             if shard.loading is None:
-                self.perform(number, shard.core.expire_offsets(self.now()))
+                self._expire_shard(number, shard)
         self._schedule_expiry()
+
+    def _expire_shard(self, number: int, shard: Shard) -> None:
+        def visit(group_ids: list[str]) -> bool:
+            if self._shards.get(number) is not shard:
+                return False
+            self.perform(number, shard.core.expire_offsets(self.now(), group_ids))
+            return True
+
+        Sweep(self._node, shard.core, visit).go_on()
 
 
 def _batch_of(write: Append, wall_ms: int) -> bytearray:

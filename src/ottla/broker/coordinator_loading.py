@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.coordinator.group.effects import StoredRecord
-from ottla.coordinator.group.records import Loader
+from ottla.coordinator.group.loader import Loader
+from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import Offset, TopicPartition
 from ottla.records.batch import BatchHeader, CorruptRecords, batches
 from ottla.records.control import read_end_marker
-from ottla.records.record import read_records
+from ottla.records.pairs import read_pairs
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLICE_BYTES = 256 * 1024
+SLICE_BYTES = 64 * 1024
 """How much of the log is read before others get their turn."""
 
-DECODED_PER_TURN = 4_000
-"""How many surviving records are decoded before others get their turn."""
+GROUPS_PER_TURN = 200
+"""How many groups are made of what was read before others get their turn."""
 
 
 class Loading:
@@ -50,48 +51,59 @@ class Loading:
             self._next = log_.log_start_offset
         end = log_.end_offset
         if self._next < end:
-            piece = log_.read(Offset(self._next), SLICE_BYTES, end)
-            self._next = end if piece is None else self._take(bytes(piece.buffer()), end)
+            try:
+                piece = log_.read(Offset(self._next), SLICE_BYTES, end)
+                data = None if piece is None else bytes(piece.buffer())
+            except LogDirectoryFailed as failed:
+                self._node.partitions.directory_failed(failed)
+                return
+            self._next = end if data is None else self._take(data, end)
             self._timer = self._node.timers.after(0, self._read_slice)
         else:
-            self._decode_some()
+            self._make_some()
 
-    def _decode_some(self) -> None:
-        if self._loader.decode_some(DECODED_PER_TURN):
+    def _make_some(self) -> None:
+        if self._loader.make_some(GROUPS_PER_TURN):
             self._done(self._loader)
         else:
-            self._timer = self._node.timers.after(0, self._decode_some)
+            self._timer = self._node.timers.after(0, self._make_some)
 
     def _take(self, data: bytes, end: int) -> int:
         """Apply the whole batches of a slice; what cannot be read is skipped, and said."""
         assert self._next is not None, "reading begins at the log's start"
         following = self._next
         view = memoryview(data)
-        for header in batches(view):
-            if header.last_offset >= self._next:
-                try:
-                    self._apply(view, header)
-                except CorruptRecords as error:
-                    log.error(
-                        "offsets unreadable partition=%s offset=%d reason=%s",
-                        self._partition,
-                        header.base_offset,
-                        error,
-                    )
-            following = max(following, header.last_offset + 1)
+        try:
+            for header in batches(view):
+                if header.last_offset >= self._next:
+                    self._apply_or_skip(view, header)
+                following = max(following, header.last_offset + 1)
+        except CorruptRecords as error:
+            self._say_unreadable(following, error)
+            return end
         return following if following > self._next else end
 
+    def _apply_or_skip(self, view: memoryview, header: BatchHeader) -> None:
+        try:
+            self._apply(view, header)
+        except CorruptRecords as error:
+            self._say_unreadable(header.base_offset, error)
+
+    def _say_unreadable(self, offset: int, error: CorruptRecords) -> None:
+        log.error("offsets unreadable partition=%s offset=%d reason=%s", self._partition, offset, error)
+
     def _apply(self, view: memoryview, header: BatchHeader) -> None:
+        loader = self._loader
         if header.is_control:
             marker = read_end_marker(view, header)
             if marker is not None:
-                self._loader.end_transaction(header.producer_id, is_commit=marker.is_commit)
+                loader.end_transaction(header.producer_id, is_commit=marker.is_commit)
             return
-        for record in read_records(view, header):
-            if record.key is None:
-                continue
-            if header.is_transactional:
-                stored = StoredRecord(record.key, record.value)
-                self._loader.apply_in_transaction(header.producer_id, stored)
-            else:
-                self._loader.apply(record.key, record.value)
+        pairs = read_pairs(view, header)
+        if not header.is_transactional:
+            loader.apply(pairs)
+            return
+        for key, value in pairs:
+            if key is not None:
+                record = StoredRecord(key, value)
+                loader.apply_in_transaction(header.producer_id, header.base_offset, record)

@@ -13,8 +13,10 @@ from ottla.broker.decision_records import (
     TOPIC,
     Circumstances,
     LogCut,
+    UncleanStart,
     cut_record,
     decision_record,
+    start_record,
 )
 from ottla.broker.loss_receipts import LossReceipts
 from ottla.broker.peer_links import LinkLost
@@ -39,6 +41,8 @@ KEPT_MAX = 50_000
 PORTION = 200
 PAUSE_MS = 20
 RETRY_MS = 1_000
+LOOK_MS = 100
+"""How often it is seen whether the topic is there, and has a leader."""
 PRODUCE_VERSION = 9
 REPLICAS = 3
 PATIENCE_MS = 30_000
@@ -63,6 +67,8 @@ class DecisionLog:
         self._is_sending = False
         self._is_creating = False
         self._since_ms: int | None = None
+        self._not_before_ms = 0
+        self._portion = PORTION
         self.dropped = 0
         """Decisions that did not fit into memory."""
 
@@ -76,7 +82,8 @@ class DecisionLog:
         return len(self._waiting)
 
     def take(self, decided: Decided) -> None:
-        """Keep the decisions of a turn."""
+        """Count the decisions of a turn, and keep them."""
+        self._node.meters.decided(decided.decisions)
         if not self.is_enabled:
             return
         circumstances = self._circumstances(decided.controller_epoch, decided.cause)
@@ -90,6 +97,12 @@ class DecisionLog:
         if self.is_enabled:
             circumstances = self._circumstances(self._node.controller_epoch, "a follower cut its log")
             self._keep(lambda: cut_record(cut, circumstances))
+
+    def began_uncleanly(self, start: UncleanStart) -> None:
+        """This broker leads without having been in sync: what it lacks is part of the receipt."""
+        if self.is_enabled:
+            circumstances = self._circumstances(self._node.controller_epoch, "an unclean election")
+            self._keep(lambda: start_record(start, circumstances))
 
     def _take_receipt(self, make: Callable[[], Record]) -> None:
         self._keep(make)
@@ -119,9 +132,9 @@ class DecisionLog:
         info = self._node.metadata.partition(TopicPartition(TOPIC, 0))
         if info is None or info.leader not in self._node.metadata.brokers:
             self._make_topic()
-            self._write_soon(RETRY_MS)
+            self._write_soon(LOOK_MS)
             return
-        portion = [self._waiting.popleft() for _ in range(min(PORTION, len(self._waiting)))]
+        portion = [self._waiting.popleft() for _ in range(min(self._portion, len(self._waiting)))]
         self._is_sending = True
         batch = bytes(build_batch(make() for make in portion))
         rows = [PartitionProduceData(index=0, records=batch)]
@@ -136,12 +149,23 @@ class DecisionLog:
         if not isinstance(answer, LinkLost):
             errors = {row.error_code for topic in answer.responses for row in topic.partition_responses}
             if errors == {ErrorCode.NONE}:
+                self._portion = PORTION
                 self._write_soon(PAUSE_MS)
                 return
+            if ErrorCode.MESSAGE_TOO_LARGE in errors:
+                portion = self._smaller(portion)
         room = max(0, KEPT_MAX - len(self._waiting))
         self.dropped += max(0, len(portion) - room)
         self._waiting.extendleft(reversed(portion[len(portion) - min(room, len(portion)) :]))
         self._write_soon(RETRY_MS)
+
+    def _smaller(self, portion: list[Callable[[], Record]]) -> list[Callable[[], Record]]:
+        """Somebody has set the topic's limit low: write fewer at a time; one that is too large is dropped."""
+        if len(portion) > 1:
+            self._portion = len(portion) // 2
+            return portion
+        self.dropped += 1
+        return []
 
     # ---- the topic
 
@@ -150,6 +174,8 @@ class DecisionLog:
         if self._is_creating or not self._node.controller.is_active:
             return
         now_ms = self._node.clock.monotonic_ms()
+        if now_ms < self._not_before_ms:
+            return
         if self._since_ms is None:
             self._since_ms = now_ms
         racks = {broker: live.rack for broker, live in self._node.metadata.brokers.items()}
@@ -164,5 +190,6 @@ class DecisionLog:
 
     def _made(self, outcome: TopicPlan | TopicRefused) -> None:
         self._is_creating = False
+        self._not_before_ms = self._node.clock.monotonic_ms() + RETRY_MS
         if isinstance(outcome, TopicRefused) and outcome.error is not ErrorCode.TOPIC_ALREADY_EXISTS:
             log.warning("the topic of decisions cannot be made reason=%s", outcome.why)

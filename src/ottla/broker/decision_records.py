@@ -85,8 +85,38 @@ def receipt_record(receipt: LossReceipt, circumstances: Circumstances) -> Record
 
 
 @dataclass(frozen=True, slots=True)
+class UncleanStart:
+    """What an uncleanly elected leader has, and what it last heard from the leader before it."""
+
+    partition: TopicPartition
+    broker: BrokerId
+    leader_epoch: int
+    end_offset: int
+    heard_high_watermark: int
+
+
+def start_record(start: UncleanStart, circumstances: Circumstances) -> Record:
+    """The new leader's own word to the receipt; it comes even where an Apache controller elected it."""
+    return _record(
+        start.partition,
+        circumstances,
+        {
+            "kind": "unclean start",
+            "leader_epoch": start.leader_epoch,
+            "new_leader": start.broker,
+            "new_end_offset": start.end_offset,
+            "old_high_watermark_at_least": start.heard_high_watermark,
+            "may_be_lost": {"from": start.end_offset, "until": None},
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LogCut:
-    """A follower cut its log to agree with its leader: what stood from ``start`` up to ``end`` is gone."""
+    """A follower cut its log to agree with its leader: what stood from ``start`` up to ``end`` is gone.
+
+    After a crash the high watermark is that of the last checkpoint: more may have been committed.
+    """
 
     partition: TopicPartition
     broker: BrokerId
@@ -109,7 +139,7 @@ def cut_record(cut: LogCut, circumstances: Circumstances) -> Record:
             "leader_epoch": cut.leader_epoch,
             "lost": {"from": cut.start, "until": cut.end},
             "high_watermark": cut.high_watermark,
-            "was_committed": cut.start < cut.high_watermark,
+            "was_committed": True if cut.start < cut.high_watermark else None,
         },
     )
 

@@ -135,6 +135,10 @@ class FetchReader:
             entry.let_go()
         self.dirty = {}
 
+    def registered_as(self, replica_epoch: int) -> None:
+        """The follower's registration, by the request's word."""
+        self.replica_epoch = replica_epoch
+
     def wake(self) -> None:
         """Something that a parked request waits for has happened."""
         if self.parked is not None:
@@ -168,6 +172,13 @@ class FetchSession(FetchReader):
     def is_privileged(self) -> bool:
         """Followers come before consumers when sessions are short."""
         return self.replica_id >= 0
+
+    def registered_as(self, replica_epoch: int) -> None:
+        """A follower that registered anew says so for all of its partitions: a leader that knew the
+        old registration alone could propose no ISR with it."""
+        if replica_epoch != self.replica_epoch:
+            self.replica_epoch = replica_epoch
+            self.dirty.update(dict.fromkeys(self.entries.values()))
 
     def finished(self) -> None:
         """A request was answered: all are known now, and remembered."""

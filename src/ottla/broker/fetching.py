@@ -206,6 +206,8 @@ class ParkedFetch:
                 self._refuse(entry, resolved)
                 return
             partition = resolved
+            # A fetch that came before its leader knew of the topic: its word has not been taken yet.
+            counts = self.reader.replica_id >= 0
         if code := self._check(partition, entry):
             self._refuse(entry, code)
             return
@@ -345,6 +347,10 @@ class ParkedFetch:
         if hints is not None:
             response.node_endpoints = [NodeEndpoint(*each) for each in hints.endpoints()]
         self._remember(looked)
+        if reader.replica_id >= 0:
+            self._node.meters.replication_bytes_out += self._bytes
+        else:
+            self._node.meters.bytes_out += self._bytes
         return response
 
     def _data(self, entry: FetchEntry) -> PartitionData:

@@ -48,7 +48,7 @@ class IsrSender:
 
     def propose(self, partition: "Partition", proposal: ProposeIsr) -> None:
         """Take up a leader's wish; a newer one of the same partition replaces it."""
-        log.info(
+        log.debug(
             "isr proposed partition=%s epoch=%d isr=%s reason=%s",
             partition.name,
             proposal.leader_epoch,
@@ -141,6 +141,7 @@ class IsrSender:
                 self._unsent.setdefault(name, (partition, proposal))
             else:
                 partition.isr_change_answered(_as_event(proposal, found))
+        log.info("isr changes controller=%d partitions=%d first=%s", controller, len(asked), _first_of(asked))
         if self._unsent:
             self._send_soon(0)
 
@@ -149,6 +150,13 @@ class IsrSender:
             link = self._node.links.get(controller, LANE)
             self._node.links.drop(link, "it is not the controller")
         log.info("isr change not taken controller=%d error=%d", controller, answer.error_code)
+
+
+def _first_of(asked: "dict[TopicPartition, tuple[Partition, ProposeIsr]]") -> str:
+    """One of them as an example; each stands in the log of level DEBUG."""
+    name, (_, proposal) = next(iter(asked.items()))
+    isr = ",".join(map(str, proposal.isr))
+    return f"{name} epoch={proposal.leader_epoch} isr={isr} reason={proposal.reason}"
 
 
 def _denies_being_controller(answer: AlterPartitionResponse) -> bool:

@@ -80,13 +80,14 @@ class MetadataChange:
 class MetadataImage:
     """The picture of the cluster that clients are shown. Only UpdateMetadata changes it."""
 
-    __slots__ = ("brokers", "controller", "topic_names", "topics")
+    __slots__ = ("brokers", "controller", "has_heard_of_topics", "topic_names", "topics")
 
     def __init__(self) -> None:
         self.controller: BrokerId = NO_BROKER
         self.brokers: dict[BrokerId, LiveBroker] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.topic_names: dict[TopicId, str] = {}
+        self.has_heard_of_topics = False
 
     def partition(self, partition: TopicPartition) -> PartitionInfo | None:
         """What is known of that partition."""
@@ -114,6 +115,7 @@ class MetadataImage:
         brokers_changed = update.brokers != self.brokers
         change = MetadataChange(brokers_changed, update.controller != self.controller)
         self.controller = update.controller
+        self.has_heard_of_topics |= bool(update.partitions)
         if brokers_changed:
             self.brokers = update.brokers
             for topic in self.topics.values():
@@ -131,6 +133,8 @@ class MetadataImage:
         if topic is None:
             topic = self.topics[name] = TopicInfo(name, ZERO_TOPIC_ID)
         if topic.topic_id != news.topic_id:
+            if ZERO_TOPIC_ID not in (topic.topic_id, news.topic_id):
+                topic.partitions.clear()  # the topic was made again; it may have fewer of them now
             self.topic_names.pop(topic.topic_id, None)
             topic.topic_id = news.topic_id
             if news.topic_id != ZERO_TOPIC_ID:

@@ -14,7 +14,10 @@ from ottla.broker.controller_host import ControllerHost
 from ottla.broker.coordinator_host import CoordinatorHost
 from ottla.broker.dynamic_config import DynamicConfigs
 from ottla.broker.features import Features
+from ottla.broker.gone_topics import GoneTopics
 from ottla.broker.metadata_image import MetadataImage, MetadataUpdate
+from ottla.broker.meters import Meters
+from ottla.broker.orders import Orders
 from ottla.broker.outputs import Output, RunInThread
 from ottla.broker.partitions import Partitions
 from ottla.broker.peer_links import PeerLinks
@@ -67,11 +70,13 @@ class Node:
         self.outputs: list[Output] = []
         self.log_dirs: LogDirs
         self.apis = apis.by_key()
+        self.meters = Meters()
         self.timers = Timers(clock)
         self.connections = Connections(self.outputs, config.listeners.control_plane_listener_name)
         self.zk = ZkDesk(self.outputs, self.timers)
         self.links = PeerLinks(self)
         self.metadata = MetadataImage()
+        self.gone_topics = GoneTopics(self)
         self.configs = DynamicConfigs(self, config)
         self.registration = Registration(self)
         self.features = Features(self)
@@ -79,6 +84,7 @@ class Node:
         self.topic_creation = TopicCreation(self)
         self.waiting = Waiting(self)
         self.partitions = Partitions(self)
+        self.orders = Orders(self)
         self.controller = ControllerHost(self)
         self.coordinator = CoordinatorHost(self)
         self.partitions.listeners.append(self.coordinator)
@@ -107,23 +113,16 @@ class Node:
             connection.close("the broker stops")
             return
         try:
-            header, body_offset = decode_request_header(frame)
-            api = self.apis[header.api_key] if 0 <= header.api_key < len(self.apis) else None
-            request = Request(
-                connection,
-                header.api_key,
-                header.api_version,
-                header.correlation_id,
-                header.client_id,
-                len(frame),
-            )
+            (api_key, version, correlation_id, client_id), body_offset = decode_request_header(frame)
+            api = self.apis[api_key] if 0 <= api_key < len(self.apis) else None
+            request = Request(connection, api_key, version, correlation_id, client_id, len(frame))
             connection.accept(request)
-            if api is None or not api.min_version <= header.api_version <= api.max_version:
+            if api is None or not api.min_version <= version <= api.max_version:
                 self._refuse(request)
                 return
             if api.request is None:
                 api.load()
-            body = decode(api.request, header.api_version, frame, body_offset)
+            body = decode(api.request, version, frame, body_offset)
         except MalformedRequest as malformed:
             connection.close(f"malformed request: {malformed}")
             return

@@ -141,6 +141,14 @@ class Partition:
             entry.partition = None
             entry.reader.dirty[entry] = None
 
+    def take_log(self, moved: Log) -> None:
+        """The same records, in another directory."""
+        self.log = moved
+        self.warm = None
+        if self.follower is not None:
+            self.follower.log = moved
+        self.tell_all_watchers()
+
     def _take_assignment(self, state: "LeaderAndIsrPartitionState") -> None:
         self.assignment = ReplicaAssignment(
             tuple(map(BrokerId, state.replicas)),
@@ -186,6 +194,9 @@ class Partition:
             self.host.directory_failed(failed)
             return Refused(_STORAGE_ERROR)
         if type(outcome) is Appended:
+            meters = self.host.meters
+            meters.bytes_in += header.size
+            meters.records_in += header.last_offset_delta + 1
             self._grew(leader, clock.monotonic_ms())
         return outcome
 
@@ -286,7 +297,8 @@ class Partition:
         self.perform(leader.isr_change_answered(answer, self.host.now_ms(), self.host.live))
         if leader.isr.committed != before:
             self.partition_epoch = leader.partition_epoch
-            log.info(
+            self.host.meters.isr_changed(len(before), len(leader.isr.committed))
+            log.debug(
                 "isr partition=%s epoch=%d isr=%s was=%s version=%d",
                 self.name,
                 self.leader_epoch,

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.broker.background import Background
+from ottla.broker.decision_records import UncleanStart
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.fetchers import Fetchers
 from ottla.broker.isr_sender import IsrSender
@@ -12,10 +14,12 @@ from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.outputs import Exit
 from ottla.broker.partition import Partition
 from ottla.broker.promises import InternalAppend
+from ottla.broker.replica_mover import ReplicaMover
 from ottla.broker.throttles import Throttles
 from ottla.broker.transaction_verifier import TransactionVerifier
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import ZERO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from ottla.model.partition_state import LeaderRecoveryState
 from ottla.records.batch import read_header
 from ottla.records.validate import Origin, Refused
 from ottla.storage.log import Log
@@ -47,6 +51,15 @@ class Assigned(NamedTuple):
     state: LeaderAndIsrPartitionState
 
 
+@dataclass(slots=True)
+class AssignmentDone:
+    """What became of a LeaderAndIsr request."""
+
+    answers: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
+    leads: int = 0
+    follows: int = 0
+
+
 class LeadershipListener(Protocol):
     """Who must know which partitions are led here: the coordinators."""
 
@@ -59,6 +72,7 @@ class Partitions:
     """Kafka's replica manager: hosts partitions, obeys the controller, answers for failing disks."""
 
     __slots__ = (
+        "_deleted",
         "_node",
         "_offline",
         "_topics",
@@ -68,6 +82,8 @@ class Partitions:
         "isr_sender",
         "listeners",
         "live",
+        "meters",
+        "mover",
         "sessions",
         "throttles",
         "verifier",
@@ -78,9 +94,12 @@ class Partitions:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.clock: Clock = node.clock
+        self.meters = node.meters
         self.waiting: Waiting = node.waiting
         self._topics: dict[str, dict[int, Partition]] = {}
         self._offline: set[TopicPartition] = set()
+        self._deleted: set[TopicPartition] = set()
+        """Surely gone, though a disk that failed cannot be asked."""
         self.live: frozenset[BrokerId] = frozenset()
         """The brokers that the metadata call alive."""
         self.listeners: list[LeadershipListener] = []
@@ -91,6 +110,7 @@ class Partitions:
         self.fetchers = Fetchers(node)
         self.throttles = Throttles(node)
         self.background = Background(node)
+        self.mover = ReplicaMover(node)
         slots = node.config.replication.max_incremental_fetch_session_cache_slots
         self.sessions = FetchSessions(slots, node.random)
 
@@ -116,6 +136,10 @@ class Partitions:
         """Was it here, in a log directory that failed?"""
         return (topic, index) in self._offline
 
+    @property
+    def offline_count(self) -> int:
+        return len(self._offline)
+
     def why_missing(self, topic: str, index: int) -> ErrorCode:
         """What to answer about a partition that ``find`` does not find, but the metadata know."""
         return _STORAGE_ERROR if self.is_offline(topic, index) else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -137,10 +161,7 @@ class Partitions:
 
     def start(self) -> None:
         """The logs are open: begin what is done from time to time."""
-        settings = self._node.config.replication
-        self.throttles.set_limits(
-            settings.leader_replication_throttled_rate, settings.follower_replication_throttled_rate
-        )
+        self.throttles.set_limits(self._node.config.replication)
         self.background.start()
         if self._node.log_dirs.offline:
             self._report_failure(", ".join(self._node.log_dirs.offline))
@@ -154,10 +175,24 @@ class Partitions:
                     self.waiting.note_committed(partition)
         if change.controller_changed:
             self.isr_sender.controller_changed()
+        for name in change.updated:
+            self._leave_if_removed(name)
         for name in change.deleted:
             deleted = self.find(*name)
             if deleted is not None:
                 deleted.forget_watchers()
+
+    def _leave_if_removed(self, name: TopicPartition) -> None:
+        """A partition that moved on without this broker while it was away: nobody tells it to stop.
+
+        Its log stays; what is not known to the cluster as a replica is deleted by orders alone.
+        """
+        partition, info = self.find(*name), self._node.metadata.partition(name)
+        if partition is None or info is None or self.broker_id in info.replicas:
+            return
+        if info.leader_epoch > partition.leader_epoch:
+            log.info("no replica any more partition=%s epoch=%d", name, info.leader_epoch)
+            self._drop(partition)
 
     def on_topic_config_changed(self, topic: str, config: "LogConfig") -> None:
         """The topic's logs go by its new settings from now on."""
@@ -171,10 +206,7 @@ class Partitions:
 
     def on_broker_config_changed(self, before: "BrokerConfig", after: "BrokerConfig") -> None:
         """The broker's own settings changed, and with them the defaults of its topics."""
-        self.throttles.set_limits(
-            after.replication.leader_replication_throttled_rate,
-            after.replication.follower_replication_throttled_rate,
-        )
+        self.throttles.set_limits(after.replication)
         if before.log != after.log:
             for topic in list(self._topics):
                 self.on_topic_config_changed(topic, self._node.configs.log_config(topic))
@@ -187,6 +219,7 @@ class Partitions:
     def stop(self) -> None:
         """The broker leaves: no fetching, no leading any more."""
         self.background.stop()
+        self.mover.stop()
         self.fetchers.stop()
         self.isr_sender.stop()
         for partition in self.all():
@@ -195,22 +228,28 @@ class Partitions:
 
     # --- LeaderAndIsr -----------------------------------------------------------------------------------
 
-    def assign(self, assigned: Iterable[Assigned]) -> dict[TopicPartition, ErrorCode]:
-        """Lead and follow as the controller says; what a fence stops is answered with its code."""
-        answers: dict[TopicPartition, ErrorCode] = {}
+    def assign(self, assigned: Iterable[Assigned], done: AssignmentDone) -> Iterator[None]:
+        """Lead and follow as the controller says; what a fence stops is answered with its code.
+
+        Yields wherever others may have their turn. The fetchers begin when all is assigned.
+        """
         to_lead: list[Assigned] = []
         to_follow: list[Assigned] = []
         for each in assigned:
             code = self._judge(each)
-            answers[each.partition] = code or _NONE
+            done.answers[each.partition] = code or _NONE
             if code is None:
                 (to_lead if each.state.leader == self.broker_id else to_follow).append(each)
-        for each in to_lead:
-            answers[each.partition] = self._lead(each)
-        for each in to_follow:
-            answers[each.partition] = self._follow(each)
+        done.leads, done.follows = len(to_lead), len(to_follow)
+        yield
+        with self.fetchers.held_back():
+            for each in to_lead:
+                done.answers[each.partition] = self._lead(each)
+                yield
+            for each in to_follow:
+                done.answers[each.partition] = self._follow(each)
+                yield
         self.fetchers.close_idle()
-        return answers
 
     def _judge(self, assigned: Assigned) -> ErrorCode | None:
         """The fences of one partition; None: it is to be obeyed."""
@@ -245,9 +284,24 @@ class Partitions:
         partition = self._host(assigned)
         if isinstance(partition, ErrorCode):
             return partition
+        own_log = partition.log
+        if (code := self._with_storage(lambda: own_log.epochs)) is not _NONE:
+            return code  # a leader notes its epoch there, and they are read when first asked for
+        heard = _heard_high_watermark(partition)
+        was_leader = partition.leader is not None
         if partition.become_leader(assigned.state):
             self.fetchers.unfollow(partition)
-            log.info(
+            if assigned.state.leader_recovery_state == LeaderRecoveryState.RECOVERING and not was_leader:
+                self._node.controller.on_unclean_start(
+                    UncleanStart(
+                        partition.name,
+                        self.broker_id,
+                        partition.leader_epoch,
+                        partition.log.end_offset,
+                        heard,
+                    )
+                )
+            log.debug(
                 "leading partition=%s epoch=%d isr=%s start=%d",
                 partition.name,
                 partition.leader_epoch,
@@ -263,10 +317,10 @@ class Partitions:
         if isinstance(partition, ErrorCode):
             return partition
         if assigned.state.leader not in self.live:
-            log.info("leader unknown partition=%s leader=%d", partition.name, assigned.state.leader)
+            log.debug("leader unknown partition=%s leader=%d", partition.name, assigned.state.leader)
             return _NONE
         if partition.become_follower(assigned.state):
-            log.info(
+            log.debug(
                 "following partition=%s epoch=%d leader=%d from=%d",
                 partition.name,
                 partition.leader_epoch,
@@ -309,8 +363,10 @@ class Partitions:
             return _STORAGE_ERROR
         partition_log.config = self._node.configs.log_config(name.topic)
         partition = Partition(self, name, partition_log)
+        self._deleted.discard(name)
         self._topics.setdefault(name.topic, {})[name.partition] = partition
-        return partition
+        code = self._with_storage(lambda: self.mover.resume(partition))
+        return partition if code is _NONE or name not in self._offline else code
 
     def _wished_directory(self, name: TopicPartition) -> str | None:
         wished = self.wished_directories.pop(name, None)
@@ -335,9 +391,15 @@ class Partitions:
                 self._drop(partition)
         if not delete:
             return _NONE
+        log_dirs = self._node.log_dirs
+        if log_dirs.get(name) is None and log_dirs.offline and name not in self._deleted:
+            return _STORAGE_ERROR  # it may lie on the disk that failed, and come back with it
         token = f"{self._node.random.getrandbits(128):032x}"
-        log.info("deleting partition=%s", name)
-        return self._with_storage(lambda: self._node.log_dirs.delete(name, token=token))
+        log.debug("deleting partition=%s", name)
+        code = self._with_storage(lambda: log_dirs.delete(name, token=token))
+        if code is _NONE and log_dirs.offline:
+            self._deleted.add(name)
+        return code
 
     def _drop(self, partition: Partition) -> None:
         """The partition is hosted here no more."""
@@ -369,7 +431,7 @@ class Partitions:
         for partition in hosted:
             self._offline.add(partition.name)
             self._drop(partition)
-        if not gone and not hosted:
+        if not gone and not hosted and self._node.log_dirs.live_paths:
             return
         log.error(
             "log directory failed directory=%s reason=%s partitions=%d",
@@ -412,3 +474,10 @@ class Partitions:
         awaited = InternalAppend(self.waiting, outcome.last_offset + 1, then)
         partition.await_commit(awaited)
         self.waiting.deadlines.add(awaited, timeout_ms)
+
+
+def _heard_high_watermark(partition: Partition) -> int:
+    """How far the leader before was known to have committed: a slow follower hears more than it has."""
+    follower = partition.follower
+    heard = None if follower is None else follower.leader_high_watermark
+    return partition.log.high_watermark if heard is None else max(heard, partition.log.high_watermark)

@@ -6,7 +6,7 @@ from ottla.broker.connections import Connection
 from ottla.broker.metadata_image import MetadataChange
 
 if TYPE_CHECKING:
-    from ottla.broker.decision_records import LogCut
+    from ottla.broker.decision_records import LogCut, UncleanStart
     from ottla.config.areas import BrokerConfig
     from ottla.config.log import LogConfig
 
@@ -63,6 +63,9 @@ class ControllerHooks(Protocol):
 
     def on_log_cut(self, cut: "LogCut") -> None:
         """A follower on this broker cut its log to agree with its leader."""
+
+    def on_unclean_start(self, start: "UncleanStart") -> None:
+        """A partition on this broker is led by an unclean election."""
 
     def stop(self) -> None:
         """The broker leaves: resign."""

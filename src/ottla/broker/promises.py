@@ -1,7 +1,7 @@
 """Answers that wait for replication: produce requests with acks=all, and DeleteRecords."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ottla.broker.connections import Connection
 from ottla.broker.request import Request
@@ -17,17 +17,31 @@ _TIMED_OUT = int(ErrorCode.REQUEST_TIMED_OUT)
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-class ParkedProduce:
-    """A produce request whose records are written, but not yet committed everywhere."""
+class _Awaited(Protocol):
+    """One partition's part of a parked request; what becomes of it is told in its row of the answer."""
+
+    is_over: bool
+
+    @property
+    def result(self) -> "PartitionProduceResponse | DeleteRecordsPartitionResult": ...
+
+
+A = TypeVar("A", bound=_Awaited)
+
+
+class _Parked(Generic[A]):
+    """A request that is answered when the last of its partitions is settled, or when its time is up."""
 
     __slots__ = ("_awaited", "_waiting", "deadline_ms", "request", "response")
 
-    def __init__(self, waiting: "Waiting", request: Request, response: ProduceResponse) -> None:
+    def __init__(
+        self, waiting: "Waiting", request: Request, response: ProduceResponse | DeleteRecordsResponse
+    ) -> None:
         self._waiting = waiting
         self.request = request
         self.response = response
         self.deadline_ms = 0
-        self._awaited: dict[ProducedBatch, None] = {}
+        self._awaited: dict[A, None] = {}
 
     @property
     def connection(self) -> Connection:
@@ -37,13 +51,7 @@ class ParkedProduce:
     def is_waiting(self) -> bool:
         return bool(self._awaited)
 
-    def wait_for(self, partition: "Partition", end_offset: int, result: PartitionProduceResponse) -> None:
-        """Answer only once this partition's high watermark has reached the records' end."""
-        awaited = ProducedBatch(self, end_offset, result)
-        self._awaited[awaited] = None
-        partition.await_commit(awaited)
-
-    def settled(self, awaited: "ProducedBatch") -> None:
+    def settled(self, awaited: A) -> None:
         """One partition is done; the last one answers the request."""
         self._awaited.pop(awaited, None)
         if not self._awaited:
@@ -51,7 +59,7 @@ class ParkedProduce:
             self.request.reply(self.response)
 
     def expire(self) -> None:
-        """The producer's patience is over: its records may still be committed later."""
+        """The client's patience is over: what it waits for may still come to be later."""
         for awaited in self._awaited:
             awaited.is_over = True
             awaited.result.error_code = _TIMED_OUT
@@ -62,6 +70,18 @@ class ParkedProduce:
         for awaited in self._awaited:
             awaited.is_over = True
         self._awaited = {}
+
+
+class ParkedProduce(_Parked["ProducedBatch"]):
+    """A produce request whose records are written, but not yet committed everywhere."""
+
+    __slots__ = ()
+
+    def wait_for(self, partition: "Partition", end_offset: int, result: PartitionProduceResponse) -> None:
+        """Answer only once this partition's high watermark has reached the records' end."""
+        awaited = ProducedBatch(self, end_offset, result)
+        self._awaited[awaited] = None
+        partition.await_commit(awaited)
 
 
 class AwaitedAppend(Protocol):
@@ -124,25 +144,13 @@ class InternalAppend:
         self.is_over = True
 
 
-class ParkedDelete:
-    """A DeleteRecords request that waits until all live replicas have moved their log start."""
+class ParkedDelete(_Parked["AwaitedDelete"]):
+    """A DeleteRecords request that waits until all live replicas have moved their log start.
 
-    __slots__ = ("_awaited", "_waiting", "deadline_ms", "request", "response")
+    One that is too slow is told how far all have come.
+    """
 
-    def __init__(self, waiting: "Waiting", request: Request, response: DeleteRecordsResponse) -> None:
-        self._waiting = waiting
-        self.request = request
-        self.response = response
-        self.deadline_ms = 0
-        self._awaited: dict[AwaitedDelete, None] = {}
-
-    @property
-    def connection(self) -> Connection:
-        return self.request.connection
-
-    @property
-    def is_waiting(self) -> bool:
-        return bool(self._awaited)
+    __slots__ = ()
 
     def wait_for(self, partition: "Partition", offset: int, result: DeleteRecordsPartitionResult) -> None:
         """Answer only once every live replica of this partition begins at the offset or behind it."""
@@ -152,25 +160,6 @@ class ParkedDelete:
             if partition.awaited_deletes is None:
                 partition.awaited_deletes = []
             partition.awaited_deletes.append(awaited)
-
-    def settled(self, awaited: "AwaitedDelete") -> None:
-        self._awaited.pop(awaited, None)
-        if not self._awaited:
-            self._waiting.deadlines.remove(self)
-            self.request.reply(self.response)
-
-    def expire(self) -> None:
-        """Some replica was too slow: tell how far all have come."""
-        for awaited in self._awaited:
-            awaited.is_over = True
-            awaited.result.error_code = _TIMED_OUT
-        self._awaited = {}
-        self.request.reply(self.response)
-
-    def abandon(self) -> None:
-        for awaited in self._awaited:
-            awaited.is_over = True
-        self._awaited = {}
 
 
 class AwaitedDelete:

@@ -20,6 +20,7 @@ class Request:
         "_hang_up_reason",
         "api_key",
         "api_version",
+        "came_s",
         "client_id",
         "connection",
         "correlation_id",
@@ -41,6 +42,8 @@ class Request:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.size = size
+        self.came_s = 0.0
+        """When it came, where somebody measures that."""
         self._answer: list[Buffer] | None = None
         self._hang_up_reason: str | None = None
 

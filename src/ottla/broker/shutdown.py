@@ -86,6 +86,7 @@ class Shutdown:
         node.outputs.append(RefuseClients())
         node.stopping()
         node.coordinator.stop()
+        node.orders.stop()
         node.waiting.stop()
         node.partitions.stop()
         node.controller.stop()

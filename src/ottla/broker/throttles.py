@@ -12,6 +12,7 @@ from ottla.config.log import NEVER_MS
 if TYPE_CHECKING:
     from ottla.broker.node import Node
     from ottla.broker.partition import Partition
+    from ottla.config.areas import ReplicationConfig
 
 WINDOW_MS = 1_000
 WINDOWS = 11
@@ -51,19 +52,21 @@ class Rate:
 
 
 class Throttles:
-    """The leader's and the follower's throttle of this broker."""
+    """The leader's and the follower's throttle of this broker, and that of its own directories."""
 
-    __slots__ = ("_node", "follower", "leader")
+    __slots__ = ("_node", "directories", "follower", "leader")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.leader = Rate()
         self.follower = Rate()
+        self.directories = Rate()
 
-    def set_limits(self, leader: int, follower: int) -> None:
+    def set_limits(self, settings: "ReplicationConfig") -> None:
         """Bytes a second, from the broker's dynamic settings."""
-        self.leader.limit = leader
-        self.follower.limit = follower
+        self.leader.limit = settings.leader_replication_throttled_rate
+        self.follower.limit = settings.follower_replication_throttled_rate
+        self.directories.limit = settings.replica_alter_log_dirs_io_max_bytes_per_second
 
     def leader_holds_back(self, partition: "Partition", follower: int) -> bool:
         """Must this follower wait for its data? Never while it is in sync."""
@@ -96,6 +99,17 @@ class Throttles:
             partition, partition.log.config.follower_replication_throttled_replicas
         ):
             self.follower.record(count, self._node.clock.monotonic_ms())
+
+    def copying_holds_back(self) -> bool:
+        """Should nothing be copied between directories just now?"""
+        return self.directories.limit < UNLIMITED and self.directories.is_exceeded(
+            self._node.clock.monotonic_ms()
+        )
+
+    def copied(self, count: int) -> None:
+        """Count what was copied between directories."""
+        if self.directories.limit < UNLIMITED:
+            self.directories.record(count, self._node.clock.monotonic_ms())
 
     def _names(self, partition: "Partition", replicas: tuple[str, ...]) -> bool:
         return "*" in replicas or f"{partition.name.partition}:{self._node.broker_id}" in replicas

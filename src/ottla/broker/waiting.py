@@ -79,6 +79,10 @@ class Deadlines:
             self.remove(parked)
             parked.abandon()
 
+    def count(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._moments.values()))
+
     def _reached(self, moment: int) -> None:
         for parked in list(self._moments.pop(moment, ())):
             self.remove(parked)

@@ -45,6 +45,14 @@ def parse_connection_overrides(text: str) -> dict[str, int]:
     return {host.strip(): int(count) for host, _, count in pairs}
 
 
+def parse_address(text: str) -> tuple[str, int]:
+    """``host:port``, an IPv6 address in brackets; ``ValueError`` when it is none."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not host or not 0 <= int(port) <= 65_535:
+        raise ValueError(f"{text!r} is not host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionsConfig:
     """Limits of the listeners and of each connection."""
@@ -58,6 +66,12 @@ class ConnectionsConfig:
     socket_request_max_bytes: int = 104_857_600
     socket_send_buffer_bytes: int = 102_400
     request_timeout_ms: int = 30_000
+    ottla_metrics_listener: str = ""
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where metrics are shown; None: nowhere."""
+        return parse_address(self.ottla_metrics_listener) if self.ottla_metrics_listener else None
 
     @property
     def max_connections_by_ip(self) -> dict[str, int]:
@@ -84,6 +98,7 @@ class ReplicationConfig:
     leader_replication_throttled_rate: int = NEVER_MS
     max_incremental_fetch_session_cache_slots: int = 1_000
     num_replica_fetchers: int = 1
+    replica_alter_log_dirs_io_max_bytes_per_second: int = NEVER_MS
     replica_fetch_backoff_ms: int = 1_000
     replica_fetch_max_bytes: int = 1_048_576
     replica_fetch_min_bytes: int = 1

@@ -15,6 +15,7 @@ from ottla.config.areas import (
     TopicsConfig,
     TransactionsConfig,
     ZooKeeperConfig,
+    parse_address,
     parse_connection_overrides,
 )
 from ottla.config.definitions import broker_settings, dynamic_only_settings
@@ -86,6 +87,11 @@ def _check_together(properties: Mapping[str, str], values: dict[str, Value], pro
         parse_connection_overrides(str(values["max.connections.per.ip.overrides"]))
     except ValueError:
         problems.append("max.connections.per.ip.overrides: write host:count, separated by commas")
+    if metrics := str(values["ottla.metrics.listener"] or ""):
+        try:
+            parse_address(metrics)
+        except ValueError:
+            problems.append(f"ottla.metrics.listener={metrics}: write host:port, such as 127.0.0.1:9404")
     _check_identity(properties, values, problems)
     _check_replication(values, problems)
 

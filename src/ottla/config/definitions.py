@@ -25,6 +25,8 @@ leader.replication.throttled.rate long 9223372036854775807 >=0 per-broker
     How many bytes a second this broker sends to throttled followers.
 follower.replication.throttled.rate long 9223372036854775807 >=0 per-broker
     How many bytes a second this broker fetches for throttled replicas.
+replica.alter.log.dirs.io.max.bytes.per.second long 9223372036854775807 >=0 per-broker
+    How many bytes a second this broker copies from one of its log directories to another.
 """
 
 

@@ -84,8 +84,7 @@ class Controller:
         except StopIteration:
             return self._end()
         except NewerController as newer:
-            self._turn = None
-            return [*self.context.take_outbox(), Resign(str(newer))]
+            return [*self._end(), Resign(str(newer))]  # what was written before keeps its reasons
         self._turn = turn
         return [*self.context.take_outbox(), order]
 

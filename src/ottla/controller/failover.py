@@ -1,7 +1,7 @@
 """Taking office: from one picture of the whole cluster to a controller that serves, in Kafka's order."""
 
 from ottla.controller import deletion, preferred, reassignment
-from ottla.controller.context import ControllerContext, Partition
+from ottla.controller.context import ControllerContext
 from ottla.controller.effects import Connect, InOffice, Refuse
 from ottla.controller.events import TookOffice
 from ottla.controller.partition_states import PartitionState
@@ -9,6 +9,7 @@ from ottla.controller.replica_states import ReplicaState
 from ottla.controller.state_changes import Settling
 from ottla.controller.topics import write_new_topic_ids
 from ottla.controller.turns import Turn
+from ottla.model.ids import BrokerId
 
 
 def take_office(context: ControllerContext, event: TookOffice) -> Turn[None]:
@@ -52,8 +53,13 @@ def _fill(context: ControllerContext, event: TookOffice) -> None:
 
 def _take_states(context: ControllerContext) -> None:
     """The start of both state machines: what is there, before anything is done about it."""
+    told: dict[tuple[BrokerId, ...], tuple[ReplicaState, ...]] = {}
     for partition in context.partitions.values():
-        _take_replica_states(context, partition)
+        replicas = partition.assignment.replicas
+        states = told.get(replicas)
+        if states is None:
+            states = told[replicas] = _replica_states(context, replicas)
+        partition.replica_states = states
         if partition.topic.is_queued_for_deletion:
             continue
         if partition.state is not None:
@@ -61,10 +67,7 @@ def _take_states(context: ControllerContext) -> None:
             partition.become(PartitionState.ONLINE if serving else PartitionState.OFFLINE)
 
 
-def _take_replica_states(context: ControllerContext, partition: Partition) -> None:
-    partition.replica_states = tuple(
-        [
-            ReplicaState.ONLINE if broker in context.live else ReplicaState.OFFLINE
-            for broker in partition.assignment.replicas
-        ]
+def _replica_states(context: ControllerContext, replicas: tuple[BrokerId, ...]) -> tuple[ReplicaState, ...]:
+    return tuple(
+        [ReplicaState.ONLINE if broker in context.live else ReplicaState.OFFLINE for broker in replicas]
     )

@@ -117,6 +117,8 @@ def _plan(
         if not assignment.is_being_reassigned:
             return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
         target = assignment.origin
+    elif assignment.is_being_reassigned and target == assignment.target:
+        return assignment  # it is under way already, whoever of the target is alive just now
     elif (unsound := _why_unsound(context, assignment, target)) is not None:
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, unsound)
     plan = reassign(assignment, target)

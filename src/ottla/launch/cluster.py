@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from typing import Self
 
 from ottla.launch.data_dir import lock_data_dir
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+from ottla.launch.foreign_zookeeper import ForeignZooKeeper
 from ottla.launch.kafka_probe import see_cluster
 from ottla.launch.ports import LOOPBACK, free_ports, require_free
 from ottla.launch.processes import GuardedProcess
@@ -31,6 +32,7 @@ LOG_NAME = "broker.log"
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 _LOOK_AGAIN_S = 0.02
+KILLED = 128 + signal.SIGKILL
 
 ON_ONE_MACHINE = {
     "zookeeper.session.timeout.ms": "6000",
@@ -113,6 +115,8 @@ class BrokerProcess:
 
     def why_it_ended(self) -> str:
         """A sentence for the user."""
+        if self.exit_code == KILLED:
+            return f"broker {self.broker_id} was killed; `ottla restart {self.broker_id}` brings it back"
         lines = (
             self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         )
@@ -135,23 +139,35 @@ class Cluster:
         port: int = 0,
         zookeeper_port: int = 0,
         settings: Mapping[str, str] | None = None,
+        racks: Sequence[str] = (),
+        metrics_port: int = 0,
+        zookeeper: str | None = None,
         sync: bool = True,
     ) -> None:
         """Describe it; ``start`` or ``with`` starts it.
 
         Without ``data_dir`` the data is kept in a temporary directory and goes with the cluster. Broker i
         listens on ``port`` + i; 0 takes free ports, or those of the last time. ``settings`` are lines of
-        every broker's server.properties. ``sync=False`` lets ZooKeeper answer before the disk did: for tests.
+        every broker's server.properties. ``racks`` are dealt to the brokers in turn. Broker i shows metrics
+        on ``metrics_port`` + i; 0 shows none. ``zookeeper`` is the connect string of servers that run
+        elsewhere; without it one is started and stopped with the cluster. ``sync=False`` lets that one
+        answer before the disk did: for tests.
         """
         self._is_temporary = data_dir is None
         kept = data_dir.absolute() if data_dir is not None else None
         self.data_dir = kept or Path(tempfile.mkdtemp(prefix="ottla-cluster-"))
-        self.zookeeper = EmbeddedZooKeeper(self.data_dir / "zookeeper", port=zookeeper_port, sync=sync)
+        self.zookeeper: EmbeddedZooKeeper | ForeignZooKeeper
+        if zookeeper is None:
+            self.zookeeper = EmbeddedZooKeeper(self.data_dir / "zookeeper", port=zookeeper_port, sync=sync)
+        else:
+            self.zookeeper = ForeignZooKeeper(zookeeper)
         self.brokers = [
             BrokerProcess(number, self.data_dir / f"broker-{number}") for number in range(brokers)
         ]
         self._port = port
         self._settings = dict(settings or {})
+        self._racks = tuple(racks)
+        self._metrics_port = metrics_port
         self._lock: int | None = None
 
     @property
@@ -253,8 +269,17 @@ class Cluster:
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(min(2, len(self.brokers))),
             **ON_ONE_MACHINE,
+            **self._place_of(broker.broker_id),
             **self._settings,
         }
+
+    def _place_of(self, number: int) -> dict[str, str]:
+        place = {}
+        if self._racks:
+            place["broker.rack"] = self._racks[number % len(self._racks)]
+        if self._metrics_port:
+            place["ottla.metrics.listener"] = f"{LOOPBACK}:{self._metrics_port + number}"
+        return place
 
     def _check_count(self) -> None:
         there = len(list(self.data_dir.glob(f"broker-*/{SETTINGS_NAME}")))

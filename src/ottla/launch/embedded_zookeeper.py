@@ -111,6 +111,9 @@ class EmbeddedZooKeeper:
         """The version of the ZooKeeper server."""
         return zookeeper_version(zookeeper_jars())
 
+    def __str__(self) -> str:
+        return f"ZooKeeper {self.version}"
+
     def start(self) -> Self:
         """Start it and wait until it grants a session."""
         self.launch()

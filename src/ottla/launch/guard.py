@@ -7,6 +7,8 @@ child, because only a process can outlive a parent that was killed with SIGKILL.
 - standard input: a pipe whose other end the parent holds; its end means *stop*, and so does the parent's;
 - the child dies with the guard (Linux, ``PR_SET_PDEATHSIG``), so that killing the guard leaves no orphan.
 
+When the child has ended, what it had started and left behind in its process group is told to end (SIGTERM).
+
 Arguments: status descriptor, grace in seconds, the parent's process id, the command. The child's process id,
 or why it did not start, is written to the status descriptor. The exit code is the child's, or 128 + signal.
 """
@@ -114,6 +116,8 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if exit_status is None:
         exit_status = _take_down(child, grace_s)
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGTERM)  # What the command itself had started, and has left behind.
     code = os.waitstatus_to_exitcode(exit_status)
     return code if code >= 0 else 128 - code
 

@@ -53,11 +53,15 @@ class FollowerProgress:
         self.last_fetch_leader_end_offset = max(leader_end_offset, self.last_fetch_leader_end_offset)
         self.last_fetch_ms = now_ms
 
-    def re_elected(self, leader_end_offset: int, in_isr: bool, now_ms: int) -> None:
-        """The same leader begins a new epoch: its offsets stand, its times begin anew."""
-        self.last_fetch_leader_end_offset = leader_end_offset
-        self.last_fetch_ms = now_ms if in_isr else NEVER_MS
-        self.last_caught_up_ms = now_ms if in_isr else NEVER_MS
+    def in_new_epoch(self, in_isr: bool, now_ms: int) -> "FollowerProgress":
+        """Nothing said in an older epoch counts, save which life of the broker said it.
+
+        Another broker may have led meanwhile, unheard of here, and the follower may have cut its log
+        for that one.
+        """
+        progress = FollowerProgress(now_ms if in_isr else NEVER_MS)
+        progress.broker_epoch = self.broker_epoch
+        return progress
 
 
 class PartitionLeader:
@@ -105,19 +109,13 @@ class PartitionLeader:
         followers that ask where an older epoch ended (KAFKA-7415).
         """
         assert election.leader_epoch > self.leader_epoch, "epochs only grow"
-        was_leader = self.leader_epoch >= 0
         in_isr = frozenset(election.isr)
-        followers: dict[BrokerId, FollowerProgress] = {}
-        for broker in election.replicas:
-            if broker == self.broker:
-                continue
-            progress = self.followers.get(broker)
-            if was_leader and progress is not None:
-                progress.re_elected(election.end_offset, broker in in_isr, now_ms)
-            else:
-                progress = FollowerProgress(now_ms if broker in in_isr else NEVER_MS)
-            followers[broker] = progress
-        self.followers = followers
+        unknown = FollowerProgress(NEVER_MS)
+        self.followers = {
+            broker: self.followers.get(broker, unknown).in_new_epoch(broker in in_isr, now_ms)
+            for broker in election.replicas
+            if broker != self.broker
+        }
         self.replicas = election.replicas
         self.adding, self.removing = election.adding, election.removing
         self.isr = Isr(election.isr)
@@ -254,7 +252,7 @@ class PartitionLeader:
     def _try_to_advance(self, now_ms: int, live: Set[BrokerId]) -> Sequence[LeaderEffect]:
         """The high watermark rule: the lowest end among the leader, the maximal ISR, and those
         about to join it; frozen while fewer than the minimum are in sync (KAFKA-15583)."""
-        if len(self.isr.committed) < self.effective_min_isr:
+        if len(self.isr.committed) < self.min_insync_replicas and self.is_under_min_isr:
             return _NOTHING
         candidate = self.end_offset
         maximal = self.isr.maximal

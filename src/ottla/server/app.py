@@ -8,11 +8,12 @@ import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.node import Node
 from ottla.broker.outputs import Exit
@@ -26,6 +27,9 @@ from ottla.server.listener import ClientConnection, Listener
 from ottla.server.timers import SystemClock
 from ottla.server.zk_session import ZooKeeperClient, ZooKeeperUnavailable
 from ottla.storage.disk import OsDisk
+
+if TYPE_CHECKING:
+    from ottla.server.metrics import MetricsEndpoint
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +49,7 @@ def run_broker(path: Path) -> int:
     if not __debug__:
         raise BrokerRefused("Ottla does not run under python -O: its assertions are part of its safety")
     config = read_config(path)
-    _raise_open_files_limit()
+    raise_open_files_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(BrokerProcess(config).run())
 
@@ -90,13 +94,21 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def _raise_open_files_limit() -> None:
+def raise_open_files_limit() -> None:
+    """As many open files as the system allows us to ask for."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError) as error:
             log.warning("the limit of open files stays at %d reason=%s", soft, error)
+
+
+def warn_about_open_files(logs: int) -> None:
+    """Each log may need a segment and two indexes open, each client and peer a socket."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit < 3 * logs + OPEN_FILES_BESIDE_LOGS:
+        log.warning("the limit of open files is low for these logs limit=%d logs=%d", limit, logs)
 
 
 class BrokerProcess:
@@ -108,6 +120,7 @@ class BrokerProcess:
         self._tasks: set[asyncio.Task[None]] = set()
         self.config = config
         self.edge: Edge
+        self._metrics: MetricsEndpoint | None = None
 
     async def run(self) -> int:
         """Serve until the node is done; the exit code is its last word."""
@@ -121,6 +134,7 @@ class BrokerProcess:
         self.edge.on_end_session = self._end_session
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.edge.begin_shutdown)
+        await self._show_metrics(node)
         connecting = loop.create_task(self._connect_to_zookeeper())
         try:
             either: set[asyncio.Future[Any]] = {connecting, self.edge.exit}
@@ -152,6 +166,25 @@ class BrokerProcess:
         )
         listeners = replace(self._given.listeners, listeners=bound, advertised_listeners=advertised)
         self.config = replace(self._given, listeners=listeners)
+
+    async def _show_metrics(self, node: Node) -> None:
+        """Only where they are wanted: neither the page nor the clock at every request is for free."""
+        address = self.config.connections.metrics_address
+        if address is None:
+            return
+        from ottla.broker.meters import RequestMeter
+        from ottla.server.metrics import MetricsEndpoint
+
+        node.connections.meter = RequestMeter(time.perf_counter)
+        self._metrics = MetricsEndpoint(node, *address)
+        try:
+            await self._metrics.open()
+        except OSError as error:
+            self._refuse()
+            where = "{}:{}".format(*address)
+            raise BrokerRefused(
+                f"cannot show metrics on {where} (ottla.metrics.listener): {error.strerror or error}"
+            ) from None
 
     def _socket_buffers(self) -> tuple[int, int]:
         """Kafka's default of 100 KB is small today: unless the file asks for a size, the system chooses."""
@@ -186,18 +219,11 @@ class BrokerProcess:
             await listener.open(self.edge.loop, make, backlog)
         addresses = ",".join(f"{e.listener}://{e.host}:{e.port}" for e in self.config.listeners.listeners)
         log.info("listening broker=%d listeners=%s", self.edge.node.broker_id, addresses)
-        self._warn_about_open_files()
+        warn_about_open_files(len(self.edge.node.log_dirs.logs))
         self._tidy_memory()
         self._spawn(self._tend_idle_clients())
         for endpoint in self.config.listeners.advertised_listeners:
             self._spawn(self._check_reach(endpoint))
-
-    def _warn_about_open_files(self) -> None:
-        """Each log may need a segment and two indexes open, each client and peer a socket."""
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        logs = len(self.edge.node.log_dirs.logs)
-        if limit < 3 * logs + OPEN_FILES_BESIDE_LOGS:
-            log.warning("the limit of open files is low for these logs limit=%d logs=%d", limit, logs)
 
     @staticmethod
     def _tidy_memory() -> None:
@@ -253,6 +279,8 @@ class BrokerProcess:
 
     async def _stop(self, connecting: "asyncio.Task[ZooKeeperClient]") -> None:
         self._refuse()
+        if self._metrics is not None:
+            self._metrics.close()
         for task in list(self._tasks):
             task.cancel()
         await self.edge.drain(DRAIN_SECONDS_MAX)

@@ -33,7 +33,7 @@ from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock, Ticker
 from ottla.server.worker import Worker
 from ottla.server.zk_session import ZooKeeperClient
-from ottla.zookeeper.ops import Result, SessionConnected, SessionEvent, WatchEvent
+from ottla.zookeeper.ops import Result, SessionConnected, SessionEvent, SessionExpired, WatchEvent
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,7 @@ class Edge:
         self._hang_ups = LogLimit(loop.time)
         self._peers: dict[int, PeerConnection] = {}
         self._zk: ZooKeeperClient | None = None
+        self._early: list[SessionEvent] = []
         self._worker = Worker(loop, self._work_done)
         self._ticker = Ticker(loop, clock, self._tick)
         self._next_client = 0
@@ -229,20 +230,30 @@ class Edge:
     # ---- ZooKeeper
 
     def begin(self, zk: ZooKeeperClient) -> None:
-        """ZooKeeper has given us a session: the node starts."""
+        """ZooKeeper has given us a session: the node starts, and hears what became of it since."""
         self._zk = zk
         self._guarded("start", self.node.start)
-        self.on_zk_event(SessionConnected(zk.session_id, True, zk.session_timeout_ms))
+        early, self._early = self._early, []
+        for event in early:
+            self._guarded("session", self.node.on_zk_session, event)
+        self.end_turn()
 
     def on_zk_event(self, event: WatchEvent | SessionEvent) -> None:
-        """A watch fired, or the session changed; before ``begin`` nobody is interested."""
+        """A watch fired, or the session changed."""
         if self._zk is None:
-            return
-        if isinstance(event, WatchEvent):
+            self._note_early(event)
+        elif isinstance(event, WatchEvent):
             self._guarded("watch", self.node.on_zk_watch, event)
         else:
             self._guarded("session", self.node.on_zk_session, event)
         self.end_turn()
+
+    def _note_early(self, event: WatchEvent | SessionEvent) -> None:
+        """The node has not begun: it will hear of the last session only, from its beginning."""
+        if isinstance(event, SessionExpired) or (isinstance(event, SessionConnected) and event.is_new):
+            self._early = []
+        if not isinstance(event, SessionExpired | WatchEvent):
+            self._early.append(event)
 
     def _submit(self, output: SubmitToZooKeeper) -> None:
         assert self._zk is not None, "the node starts after ZooKeeper's session"

@@ -231,15 +231,25 @@ def decode_topic(name: str, data: bytes | None) -> TopicNode:
         topic_id = None if node.topic_id is None else topic_id_from_text(node.topic_id)
     except ValueError as error:
         raise MalformedZnode(f"{what}: {error}") from None
-    partitions = {
-        number: ReplicaAssignment(
-            _brokers(replicas),
-            _brokers(node.adding_replicas.get(number, ())),
-            _brokers(node.removing_replicas.get(number, ())),
-        )
-        for number, replicas in node.partitions.items()
-    }
-    return TopicNode(topic_id, partitions, without_keys(fields, _TOPIC_KEYS))
+    return TopicNode(topic_id, _assignments(node), without_keys(fields, _TOPIC_KEYS))
+
+
+def _assignments(node: _Topic) -> dict[int, ReplicaAssignment]:
+    """Equal assignments are one object: of ten thousand partitions most share a few."""
+    adding, removing = node.adding_replicas, node.removing_replicas
+    at_rest: dict[tuple[int, ...], ReplicaAssignment] = {}
+    found = {}
+    for number, replicas in node.partitions.items():
+        held = tuple(replicas)
+        assignment = at_rest.get(held)
+        if assignment is None:
+            assignment = at_rest[held] = ReplicaAssignment(_brokers(held))
+        if number in adding or number in removing:
+            assignment = ReplicaAssignment(
+                assignment.replicas, _brokers(adding.get(number, ())), _brokers(removing.get(number, ()))
+            )
+        found[number] = assignment
+    return found
 
 
 def _brokers(numbers: Iterable[int]) -> tuple[BrokerId, ...]:
@@ -281,17 +291,21 @@ def encode_partition_state(state: LeaderAndIsr, previous: bytes | None = None) -
     return write_json(fields)
 
 
-def decode_partition_state(data: bytes | None, partition_epoch: int) -> LeaderAndIsr:
-    """``partition_epoch`` is the version of the node that was read."""
+def decode_partition_state(
+    data: bytes | None, partition_epoch: int, shared: dict[Any, Any] | None = None
+) -> LeaderAndIsr:
+    """``partition_epoch`` is the version of the node that was read; equal ISRs become one in ``shared``."""
     try:
         node = _state_decoder.decode(data or b"")
-        recovery = LeaderRecoveryState(node.leader_recovery_state)
+        number = node.leader_recovery_state
+        recovery = LeaderRecoveryState(number) if number else LeaderRecoveryState.RECOVERED
     except ValueError as error:
         raise MalformedZnode(f"partition state: {error}") from None
+    isr = node.isr if shared is None else shared.setdefault(node.isr, node.isr)
     return LeaderAndIsr(
         BrokerId(node.leader),
         LeaderEpoch(node.leader_epoch),
-        node.isr,  # type: ignore[arg-type]  # a NewType costs nothing at run time, a loop would
+        isr,  # type: ignore[arg-type]  # a NewType costs nothing at run time, a loop would
         partition_epoch,
         node.controller_epoch,
         recovery,

@@ -93,6 +93,11 @@ def partition_state(partition: TopicPartition) -> str:
     return f"{TOPICS}/{partition[0]}/partitions/{partition[1]}/state"
 
 
+def consumer_offset(group_id: str, partition: TopicPartition) -> str:
+    """Where a consumer of old kept how far it has read."""
+    return f"{CONSUMERS}/{group_id}/offsets/{partition.topic}/{partition.partition}"
+
+
 def delete_topic(name: str) -> str:
     """The mark that a topic shall be deleted."""
     return f"{DELETE_TOPICS}/{name}"
@@ -142,3 +147,13 @@ def parents(path: str) -> list[str]:
     """All ancestors that must be there before the path can be made, from the top."""
     parts = path.split("/")[1:-1]
     return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
+def is_sound(path: str) -> bool:
+    """Whether ZooKeeper's own client would take it: no empty, ``.`` or ``..`` steps, no odd characters."""
+    steps = path.split("/")[1:]
+    return not any(step in ("", ".", "..") for step in steps) and not any(map(_is_odd, path))
+
+
+def _is_odd(character: str) -> bool:
+    return character <= "\x1f" or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\uf8ff"

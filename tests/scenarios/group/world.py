@@ -6,14 +6,14 @@ import itertools
 from dataclasses import dataclass, field
 
 from ottla.config.group import GroupConfig
+from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.core import GroupShard
 from ottla.coordinator.group.effects import Answer, Append, Effect, Moment, StoredRecord
-from ottla.coordinator.group.group import CommittedOffset
+from ottla.coordinator.group.loader import Loader
 from ottla.coordinator.group.members import Protocol
 from ottla.coordinator.group.offsets import Commit
 from ottla.coordinator.group.queries import fetch_offsets
 from ottla.coordinator.group.rebalance import Join
-from ottla.coordinator.group.records import Loader
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.heartbeat import HeartbeatResponse
@@ -182,9 +182,8 @@ class GroupWorld:
         if self.held is not None:
             self.held = []
         loader = Loader()
-        for record in self.log:
-            loader.apply(record.key, record.value)
-        while not loader.decode_some(3):
+        loader.apply((record.key, record.value) for record in self.log)
+        while not loader.make_some(3):
             pass
         self.shard = self._new_shard()
         self.shard.groups.update(loader.groups())

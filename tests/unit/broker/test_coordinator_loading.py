@@ -6,9 +6,16 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ottla.broker.coordinator_loading import SLICE_BYTES, Loading
-from ottla.coordinator.group.group import CommittedOffset
-from ottla.coordinator.group.records import Loader, offset_record
+from ottla.broker.coordinator_sweeps import GROUPS_LET_GO_PER_TURN, OFFSETS_PER_TURN, Sweep, let_go
+from ottla.config.group import GroupConfig
+from ottla.coordinator.group.committed import CommittedOffset
+from ottla.coordinator.group.core import GroupShard
+from ottla.coordinator.group.group import Group
+from ottla.coordinator.group.loader import Loader
+from ottla.coordinator.group.records import offset_record
+from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicPartition
+from ottla.records.batch import MAGIC_AT
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 
@@ -107,3 +114,61 @@ def test_an_end_behind_the_last_batch_ends_the_load() -> None:
 
 def test_a_log_with_no_batch_left_loads_no_group() -> None:
     assert loaded(StillLog(50, {})).groups() == {}
+
+
+def test_a_batch_of_a_form_nobody_reads_any_more_ends_the_load_there() -> None:
+    ancient = bytearray(a_batch(1, 9))
+    ancient[MAGIC_AT] = 0
+
+    assert committed(loaded(StillLog(3, {0: a_batch(0, 5), 1: bytes(ancient)}))) == 5
+
+
+def test_a_disk_that_fails_while_groups_are_read_is_reported_and_ends_the_load() -> None:
+    """Seed 1009: the error came out of a timer, and nobody took the directory offline."""
+
+    class BadLog(StillLog):
+        def read(self, offset: int, size: int, limit: int) -> Piece | None:
+            raise LogDirectoryFailed("/data", "input/output error")
+
+    done: list[Loader] = []
+    failed: list[LogDirectoryFailed] = []
+    node = Node(BadLog(50, {0: a_batch(0, 5)}))
+    node.directory_failed = failed.append  # type: ignore[attr-defined]
+    Loading(cast(Any, node), PARTITION, done.append).begin()
+
+    node.run()
+
+    assert [each.directory for each in failed] == ["/data"]
+    assert done == []
+
+
+def test_a_large_shard_is_let_go_in_portions() -> None:
+    node = Node(StillLog(0, {}))
+    groups = {str(number): Group(str(number)) for number in range(3 * GROUPS_LET_GO_PER_TURN)}
+
+    let_go(cast(Any, node), groups)
+    held = len(groups)
+    node.run()
+
+    assert held == 2 * GROUPS_LET_GO_PER_TURN
+    assert not groups
+
+
+def test_a_sweep_visits_every_group_once_and_lets_others_have_their_turn() -> None:
+    node = Node(StillLog(0, {}))
+    shard = GroupShard(GroupConfig(), str)
+    many = 2 * OFFSETS_PER_TURN
+    shard.groups.update({str(number): Group(str(number)) for number in range(many)})
+    visited: list[str] = []
+
+    def visit(portion: list[str]) -> bool:
+        visited.extend(portion)
+        return True
+
+    Sweep(cast(Any, node), shard, visit).go_on()
+    in_the_first_turn = len(visited)
+    turns = node.run()
+
+    assert in_the_first_turn == OFFSETS_PER_TURN
+    assert turns == 1
+    assert sorted(visited) == sorted(shard.groups)

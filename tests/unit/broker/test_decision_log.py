@@ -11,6 +11,8 @@ from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr
 from ottla.records.batch import batches
 from ottla.records.record import read_records
+from ottla.zookeeper import paths
+from ottla.zookeeper.ops import ANY_VERSION, Create, SetData
 from support.controller_bench import ControllerBench
 from support.node_bench import a_config
 
@@ -107,6 +109,27 @@ def test_what_could_not_be_written_is_written_later_in_its_order():
     bench.advance(10_000)
 
     assert [record["partition"] for record in kept(bench)][:2] == ["orders-0", "orders-1"]
+
+
+def test_a_topic_with_a_low_limit_takes_few_at_a_time_and_what_is_too_large_is_counted():
+    bench = in_office()
+    bench.create_topic("orders", (1,))
+    bench.advance(PATIENCE_MS + 5_000)
+    limit = b'{"version":1,"config":{"max.message.bytes":"1500"}}'
+    bench.zk(SetData(paths.config_entity("topics", TOPIC), limit, ANY_VERSION))
+    change = b'{"version":2,"entity_path":"topics/%s"}' % TOPIC.encode()
+    bench.zk(Create("/config/changes/config_change_", change, sequential=True))
+    bench.settle()
+    before = len(kept(bench))
+
+    bench.node.controller.decisions.take(Decided((a_decision(),) * 8, 1, "by hand"))
+    bench.node.controller.decisions.take(Decided((a_decision(),), 1, "x" * 5_000))
+    bench.advance(60_000)
+
+    written = [record for record in kept(bench)[before:] if record["cause"] == "by hand"]
+    assert len(written) == 8
+    assert bench.node.controller.decisions.waiting == 0
+    assert bench.node.controller.decisions.dropped == 1
 
 
 def test_an_unclean_election_leaves_a_receipt_with_the_new_leaders_end():

@@ -1,6 +1,7 @@
 """A log directory that fails takes only its own partitions along."""
 
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
+from ottla.model.ids import TopicPartition
 from ottla.zookeeper.ops import Create
 from support.led_broker import ME, SECOND, LedBroker, a_batch
 from support.node_bench import a_config
@@ -81,6 +82,31 @@ def test_without_any_directory_left_the_broker_ends() -> None:
     assert broker.exit.code == 1
 
 
+def test_the_broker_ends_even_if_nothing_lay_in_its_last_directory() -> None:
+    """Seed 17: the disk failed under a broker without replicas, which then lived on without a disk."""
+    broker = LedBroker()
+    directory = broker.node.log_dirs.live_paths[0]
+
+    broker.node.partitions.directory_failed(LogDirectoryFailed(directory, "input/output error"))
+    broker.settle()
+
+    assert broker.exit is not None
+
+
+def test_a_disk_that_fails_while_a_leader_takes_office_is_told_the_controller() -> None:
+    """Seed 621071029: the epochs could not be read, and the error went through the whole request."""
+    broker = two_directories()
+    found = broker.node.partitions.find("orders", 0)
+    assert found is not None
+    found.log._epochs = None  # as after a start: they are read when first asked for
+    found.log.home.directory.failure = "input/output error"
+
+    assert broker.assigned_code(ME, partition=0, epoch=2) == ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert broker.node.partitions.is_offline("orders", 0)
+    assert broker.produce_now(a_batch("a"), partition=1).error_code == 0
+
+
 def test_a_disk_that_refuses_an_append_is_reported_to_the_producer() -> None:
     broker = two_directories()
     found = broker.node.partitions.find("orders", 0)
@@ -89,3 +115,22 @@ def test_a_disk_that_refuses_an_append_is_reported_to_the_producer() -> None:
 
     assert broker.produce_now(a_batch("a"), partition=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.node.partitions.is_offline("orders", 0)
+
+
+def test_what_may_lie_on_the_dead_disk_is_not_called_deleted() -> None:
+    """Seed 1130523766: its topic was gone from ZooKeeper, and its log came back with the disk."""
+    broker = two_directories()
+    fail(broker, 0)
+    unknown = TopicPartition("orders", 7)
+
+    assert broker.node.partitions.stop_replica(unknown, -2, delete=True) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.node.partitions.stop_replica(unknown, -2, delete=False) == 0
+
+
+def test_what_was_deleted_beside_the_dead_disk_stays_deleted_when_it_is_asked_again() -> None:
+    broker = two_directories()
+    fail(broker, 0)
+    here = TopicPartition("orders", 1)
+
+    assert broker.node.partitions.stop_replica(here, -2, delete=True) == 0
+    assert broker.node.partitions.stop_replica(here, -2, delete=True) == 0

@@ -209,6 +209,33 @@ def test_a_follower_outside_the_isr_joins_by_an_incremental_fetch_that_names_not
     assert reader.broker.partition.leader.isr.pending is not None
 
 
+def test_a_follower_whose_fetch_came_before_its_leader_knew_the_topic_is_heard_all_the_same() -> None:
+    """Seed 1397601255: an idle partition's follower had said where it is, once, and was never in sync."""
+    broker = LedBroker()
+    parked = broker.fetch(0, replica=SECOND, session=(0, 0), epoch=1, max_wait_ms=500)
+    broker.lead(isr=(ME, SECOND))
+    assert broker.partition.leader.followers[SECOND].end_offset == -1
+
+    broker.advance(600)
+
+    answer = broker.fetched(parked)
+    assert answer is not None
+    assert answer.responses[0].partitions[0].error_code == 0
+    assert broker.partition.leader.followers[SECOND].end_offset == 0
+
+
+def test_a_follower_that_registered_anew_is_known_by_its_new_epoch_for_idle_partitions_too() -> None:
+    """Seed 1397601255: the controller refused every ISR with the epoch of a session that had expired."""
+    reader = Reader(replica=SECOND, isr=(ME, SECOND))
+    reader.fetch(0, (0, 1), replica_epoch=23)
+
+    reader.fetch(replica_epoch=47)
+
+    known = [reader.broker.node.partitions.find("orders", each).leader.followers[SECOND] for each in (0, 1)]
+    assert [each.broker_epoch for each in known] == [47, 47]
+    assert [each.last_caught_up_ms for each in known] == [reader.broker.node.clock.monotonic_ms()] * 2
+
+
 def test_a_changed_high_watermark_is_told_a_follower_without_waking_it() -> None:
     reader = Reader(replica=SECOND, isr=(ME, SECOND))
     reader.broker.produce_now(a_batch("a"))

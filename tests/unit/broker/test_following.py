@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.broker.decision_records import UncleanStart
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.fetch import (
     EpochEndOffset,
@@ -346,3 +347,38 @@ def test_a_throttled_follower_in_sync_is_not_held_back() -> None:
     answer(broker, records=stamped(a_batch("x" * 50_000), 0, 1), high_watermark=1)
 
     assert len(broker.peer_requests(FetchRequest)) == count + 1
+
+
+class NotesUncleanStarts:
+    """In place of the candidate for controller: keeps what it is told of unclean elections."""
+
+    def __init__(self) -> None:
+        self.starts: list[UncleanStart] = []
+
+    def on_unclean_start(self, start: UncleanStart) -> None:
+        self.starts.append(start)
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *arguments: None
+
+
+def test_a_slow_follower_elected_uncleanly_says_how_much_it_had_heard_of() -> None:
+    broker = a_follower()
+    notes = NotesUncleanStarts()
+    broker.node.controller = notes  # type: ignore[assignment]
+    answer(broker, high_watermark=9, records=bytes(stamped(a_batch("a", "b"), 0, 1)))
+
+    broker.assign(ME, isr=(ME,), recovering=True)
+    broker.assign(ME, isr=(ME,), recovering=True)
+
+    assert [(s.end_offset, s.heard_high_watermark, s.leader_epoch) for s in notes.starts] == [(2, 9, 2)]
+
+
+def test_a_clean_election_is_no_unclean_start() -> None:
+    broker = a_follower()
+    notes = NotesUncleanStarts()
+    broker.node.controller = notes  # type: ignore[assignment]
+
+    broker.assign(ME, isr=(ME,))
+
+    assert notes.starts == []

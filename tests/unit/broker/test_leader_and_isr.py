@@ -213,6 +213,41 @@ def test_an_old_controllers_stop_is_refused() -> None:
     assert broker.partition is not None
 
 
+def test_a_leader_whose_partition_went_to_others_while_it_was_away_leads_no_more() -> None:
+    """Seeds 1130523223 and 1130523445: nobody stopped it, and its readers waited there for ever."""
+    broker = LedBroker().lead()
+    waiting = broker.produce(a_batch("a"), acks=-1)
+    broker.epoch += 1
+
+    broker.tell_metadata(replicas=(SECOND, THIRD), p0=SECOND)
+
+    assert broker.partition is None
+    answer = broker.produced(waiting)
+    assert answer is not None
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert broker.fetch_now(0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_replica_that_was_taken_away_keeps_its_log_and_may_be_given_back() -> None:
+    broker = LedBroker().lead()
+    broker.produce_now(a_batch("a"), acks=1)
+    broker.epoch += 1
+    broker.tell_metadata(replicas=(SECOND, THIRD), p0=SECOND)
+
+    broker.lead()
+
+    assert broker.log.end_offset == 1
+
+
+def test_metadata_of_the_own_epoch_do_not_take_a_replica_away() -> None:
+    """The controller speaks of an assignment that the order under way may be ahead of."""
+    broker = LedBroker().lead()
+
+    broker.tell_metadata(replicas=(SECOND, THIRD), p0=SECOND)
+
+    assert broker.partition is not None
+
+
 def test_a_topic_made_anew_gets_a_new_log() -> None:
     broker = LedBroker().lead(isr=(ME,))
     broker.produce_now(a_batch("old"))

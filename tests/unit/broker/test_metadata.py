@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.broker.metadata_image import MetadataImage
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ZERO_TOPIC_ID
 from ottla.wire.apis.describe_cluster import DescribeClusterRequest
@@ -15,6 +16,7 @@ from ottla.wire.apis.update_metadata import (
 )
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import decode_topic
+from support.led_broker import LedBroker
 from support.node_bench import Bench, a_config
 
 ORDERS_ID = bytes(range(16))
@@ -79,6 +81,30 @@ def test_a_broker_that_heard_nothing_knows_nothing() -> None:
     assert answer.brokers == []
     assert answer.controller_id == -1
     assert answer.cluster_id == bench.node.cluster_id
+
+
+def test_a_broker_that_was_told_of_no_topic_yet_denies_none() -> None:
+    bench = Bench().start()
+    bench.node.metadata.brokers = {}
+
+    assert metadata(bench, "orders", create=True).topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert paths.topic("orders") not in bench.tree.nodes
+
+    update(bench)
+    assert metadata(bench, "orders").topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_broker_with_logs_waits_for_the_update_that_names_topics() -> None:
+    """Found by chaos: a new controller first tells who is alive, and names the partitions a moment later."""
+    broker = LedBroker().lead()
+    broker.node.metadata = MetadataImage()
+    update(broker, controller_epoch=9)
+
+    assert metadata(broker, "orders").topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+
+    update(broker, a_topic(), controller_epoch=9)
+    assert metadata(broker, "orders").topics[0].error_code == ErrorCode.NONE
+    assert metadata(broker, "nowhere").topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_clients_are_shown_what_the_controller_told() -> None:
@@ -255,6 +281,7 @@ def test_internal_topics_are_marked() -> None:
 )
 def test_unknown_topics_and_names_that_are_none(name: str, error: ErrorCode) -> None:
     bench = Bench().start()
+    update(bench)
 
     assert metadata(bench, name).topics[0].error_code == error
 

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import os
+import re
 import subprocess
 import sys
 
@@ -10,17 +12,20 @@ import typer
 from typer.testing import CliRunner
 
 from ottla.cli import main as frame
+from ottla.cli.purposes import SECTIONS
 from ottla.launch.refusal import LaunchRefused
 
 SLOW_MODULES = ("asyncio", "uvloop", "msgspec", "numpy", "pyspark", "pyarrow", "numba", "kazoo", "cramjam")
 
 
 def test_help_names_every_command_with_its_purpose() -> None:
-    shown = CliRunner().invoke(frame.app, ["--help"], env={"COLUMNS": "200"})
+    shown = CliRunner().invoke(frame.app, ["--help"], env={"COLUMNS": "80"})
+    purposes = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
 
     assert shown.exit_code == 0
-    for name in frame.COMMANDS:
-        assert name in shown.output
+    assert set(purposes) == set(frame.COMMANDS)
+    for name, purpose in purposes.items():
+        assert re.search(rf"^  {name} +{re.escape(purpose)}$", shown.output, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", frame.COMMANDS)
@@ -42,6 +47,50 @@ def test_help_imports_nothing_that_is_slow() -> None:
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert [module for module in SLOW_MODULES if module in json.loads(printed)] == []
+
+
+def test_a_small_command_imports_only_what_it_uses() -> None:
+    code = (
+        "import json, sys\n"
+        "from ottla.cli.main import main\n"
+        "from ottla.cli.shared.connection import servers_here\n"
+        "servers_here()\n"
+        "try:\n"
+        "    main(['topics', '--list', '--bootstrap-server', 'nowhere:x'])\n"
+        "except SystemExit:\n"
+        "    print(json.dumps(sorted(sys.modules)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    unused = (
+        "asyncio", "crc32c", "cramjam", "email", "importlib.metadata", "numpy", "pydantic", "pyspark", "rich",
+        "uvloop", "ottla.broker", "ottla.client.group", "ottla.client.producing", "ottla.launch.cluster",
+    )  # fmt: skip
+
+    assert [module for module in unused if module in json.loads(printed)] == []
+
+
+def test_a_running_cluster_is_known_by_the_launchers_lock() -> None:
+    from ottla.cli.local import state
+    from ottla.launch import cluster
+
+    assert state.LOCK_NAME == cluster.LOCK_NAME
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ottla con", ["console-producer", "console-consumer", "consumer-groups", "configs"]),
+        ("ottla topics --rep", ["--replication-factor", "--replica-assignment"]),
+        ("ottla leader-election --election-type ", ["PREFERRED", "UNCLEAN"]),
+    ],
+)
+def test_the_shell_completes_commands_flags_and_values(typed: str, offered: list[str]) -> None:
+    asked = {"_OTTLA_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    command = [sys.executable, "-c", "from ottla.cli.main import main; main()"]
+
+    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == offered
 
 
 def test_version_is_the_installed_one() -> None:

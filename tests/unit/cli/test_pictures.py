@@ -16,6 +16,7 @@ from ottla.cli.tools.reassignment_progress import Progress, size_text
 from ottla.cli.tools.topics_shown import ShownPartition, ShownTopic
 from ottla.cli.views.cluster_view import BrokerLine, ClusterView, GroupLine, trouble
 from ottla.cli.views.watch import changes
+from ottla.cli.views.watching import picture
 from ottla.launch.cluster import LOCK_NAME
 from ottla.launch.data_dir import lock_data_dir
 from ottla.model.ids import TopicId, TopicPartition
@@ -136,6 +137,22 @@ def test_the_screen_fits_80_columns_and_names_who_is_not_alive() -> None:
     assert any(line.split()[:3] == ["1", "not", "alive"] for line in lines)
     assert any(line.split() == ["readers", "Stable", "2", "9"] for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+def test_on_a_terminal_the_same_screen_marks_what_is_wrong() -> None:
+    view = a_view()
+    drawn = picture(view, ["12:00:00  broker 1 is gone", "12:00:00  orders-0 leader 1 -> 2"])
+    marked = {drawn.plain[span.start : span.end]: str(span.style) for span in drawn.spans}
+
+    assert drawn.plain.splitlines()[: len(view.lines())] == view.lines()
+    assert marked["not alive"] == marked["is gone"] == "bold red"
+    assert marked["leader 1 -> 2"] == "bold cyan"
+
+
+def test_a_cluster_without_topics_has_nothing_to_lead() -> None:
+    view = a_view(topics=0, partitions=0, counts={}, troubles={})
+
+    assert view.lines()[1] == "0 topics, 0 partitions: nothing to lead yet"
 
 
 def test_what_changed_between_two_looks_is_told() -> None:

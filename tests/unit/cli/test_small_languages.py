@@ -15,6 +15,8 @@ from ottla.cli.tools.configs_worked import parse_added
 from ottla.cli.tools.console_format import Format, deserializer
 from ottla.cli.tools.console_lines import LineReader
 from ottla.cli.tools.console_sending import producer_settings
+from ottla.cli.tools.directory_moves import Place, Replica, state_line
+from ottla.cli.tools.directory_moves import read_moves as read_directories
 from ottla.cli.tools.get_offsets import by_patterns, parse_time
 from ottla.cli.tools.groups_reset import parse_datetime, parse_duration_ms, read_plan
 from ottla.cli.tools.reassignment_plan import read_plan as read_moves
@@ -211,7 +213,6 @@ def test_a_file_of_partitions_that_is_none_is_explained(text: str, words: str) -
     [
         ("[]", "no list of replicas"),
         ("[1, 1]", "a replica twice"),
-        ('[1], "log_dirs": ["/x"]', "log directory"),
     ],
 )
 def test_a_plan_that_cannot_be_moved_is_refused(tmp_path: Path, replicas: str, words: str) -> None:
@@ -220,3 +221,29 @@ def test_a_plan_that_cannot_be_moved_is_refused(tmp_path: Path, replicas: str, w
 
     with pytest.raises(CommandRefused, match=words):
         read_moves(file)
+
+
+def test_directories_of_a_plan_are_one_for_each_replica(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    row = '{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": %s}'
+    plan.write_text('{"partitions": [%s]}' % (row % '["any", "/b"]'))
+    assert read_directories(plan) == {Replica(TopicPartition("t", 0), 2): "/b"}
+
+    for wrong, why in (('["/b"]', "2 replicas and 1 log_dirs"), ("[1, 2]", "no list of paths")):
+        plan.write_text('{"partitions": [%s]}' % (row % wrong))
+        with pytest.raises(CommandRefused, match=why):
+            read_directories(plan)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (Place("/a", "/b"), "Reassignment of replica t-0-2 is still in progress."),
+        (Place("/b"), "Reassignment of replica t-0-2 completed successfully."),
+        (Place("/a", "/c"), "Partition t-0 on broker 2 is being moved to log dir /c instead of /b."),
+        (Place("/a"), "Partition t-0 on broker 2 is not being moved from log dir /a to /b."),
+        (Place(), "Partition t-0 cannot be found in any live log directory on broker 2."),
+    ],
+)
+def test_the_state_of_a_move_between_directories_is_in_apaches_words(place: Place, said: str) -> None:
+    assert state_line(Replica(TopicPartition("t", 0), 2), "/b", place) == said

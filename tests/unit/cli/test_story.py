@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from ottla.cli.views.story import (
+    Loss,
     PartitionNow,
     history_lines,
     is_told,
+    losses,
     now_lines,
     preferred,
     this_life,
@@ -81,8 +83,10 @@ def test_the_last_election_is_the_reason_for_the_present_leader() -> None:
 
     assert lines == [
         "orders-0 is led by broker 1 since 1970-01-01 00:00:05.000 (leader epoch 1)",
-        "  replicas 0,1,2; in sync 1,2; the preferred leader 0 is not alive",
-        "  why: leader offline: the first replica that is online and in sync; broker 0 died",
+        "  replicas 0,1,2; in sync 1,2",
+        "  the preferred leader 0 is not alive",
+        "  why: leader offline: the first replica that is online and in sync",
+        "       broker 0 died",
     ]
 
 
@@ -97,9 +101,9 @@ def test_an_epoch_that_no_decision_tells_of_was_decided_elsewhere() -> None:
 def test_an_epoch_missing_in_the_middle_is_named() -> None:
     later = a_decision("preferred replica", a_state(1, 3, 0, 1, 2), a_state(0, 4, 0, 1, 2))
 
-    assert "  (leader epochs 2 to 3: decided elsewhere, or their record is gone)" in history_lines(
-        [BORN, CRASHED, later], with_isr=False
-    )
+    skipped = "leader epochs 2 to 3 decided by an Apache controller, inferred from znodes"
+    lines = history_lines([BORN, CRASHED, later], with_isr=False)
+    assert [line for line in lines if line.startswith(f"  ({skipped}")]
 
 
 def test_time_without_a_leader_is_measured_from_decision_to_decision() -> None:
@@ -134,7 +138,67 @@ def test_an_unclean_election_comes_with_what_may_be_lost() -> None:
     lines = history_lines([receipt, cut], with_isr=False)
 
     assert "LOSS RECEIPT of epoch 2: acknowledged records from offset 7 on may be lost" in lines[0]
-    assert "broker 0 cut offsets 7 to 8 (committed) to agree with leader 1, epoch 2" in lines[2]
+    assert lines[2] == "      COMPLETE: broker 0 came back and cut offsets 7 to 8: what it alone had is gone"
+    assert "broker 0 cut offsets 7 to 8 (committed) to agree with leader 1, epoch 2" in lines[3]
+
+
+RECEIPT = {
+    "kind": "loss receipt",
+    "leader_epoch": 2,
+    "old_isr": [0],
+    "new_leader": 1,
+    "may_be_lost": {"from": 7, "until": None},
+    "old_high_watermark_at_least": None,
+    "time_ms": 0,
+}
+
+
+def a_cut(broker: int, epoch: int, start: int, until: int) -> dict[str, Any]:
+    return {
+        "kind": "log cut",
+        "broker": broker,
+        "leader": 1,
+        "leader_epoch": epoch,
+        "lost": {"from": start, "until": until},
+        "was_committed": None,
+        "time_ms": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("cuts", "until", "cut_by"),
+    [
+        ([], None, None),
+        ([a_cut(0, 2, 7, 9)], 9, 0),
+        ([a_cut(0, 5, 7, 9)], 9, 0),  # it came back after another election
+        ([a_cut(0, 1, 5, 6)], None, None),  # an older story
+        ([a_cut(2, 2, 7, 9)], None, None),  # it was not in sync either
+        ([a_cut(0, 4, 30, 33)], None, None),  # a later story
+    ],
+)
+def test_a_receipt_is_completed_by_the_cut_that_belongs_to_it(
+    cuts: list[dict[str, Any]], until: int | None, cut_by: int | None
+) -> None:
+    assert losses([RECEIPT, *cuts]) == [Loss(2, 7, until, None, cut_by)]
+
+
+def test_the_new_leaders_word_adds_what_it_had_heard_and_stands_alone_under_an_apache_controller() -> None:
+    start = {
+        "kind": "unclean start",
+        "leader_epoch": 2,
+        "new_leader": 1,
+        "may_be_lost": {"from": 7, "until": None},
+        "old_high_watermark_at_least": 12,
+        "time_ms": 0,
+    }
+
+    both = history_lines([RECEIPT, start], with_isr=False)
+    alone = history_lines([start], with_isr=False)
+
+    assert losses([RECEIPT, start]) == [Loss(2, 7, None, 12, None)]
+    assert sum("LOSS RECEIPT" in line for line in both) == 1
+    assert "      offsets below 12 are known to have been committed" in both
+    assert "LOSS RECEIPT of epoch 2" in alone[0]
 
 
 def test_changes_of_the_isr_alone_are_told_only_when_asked_for() -> None:
@@ -191,11 +255,11 @@ def test_what_keeps_the_preferred_leader_from_leading(changes: dict[str, Any], w
             },
         ),
         (
-            {"isr": (1,), "live": frozenset({0, 1, 2}), "is_unclean_allowed": True},
+            {"isr": (1,), "live": frozenset({0, 1}), "is_unclean_allowed": True},
             {
                 0: "nothing: it is not in sync and does not lead",
                 1: "broker 0 would lead, in sync 0; RECORDS COULD BE LOST (unclean)",
-                2: "nothing: it is not in sync and does not lead",
+                2: "is not alive already",
             },
         ),
     ],

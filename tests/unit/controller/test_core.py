@@ -9,6 +9,7 @@ from ottla.controller.core import Controller
 from ottla.controller.effects import (
     Decided,
     LeaderAndIsrEntry,
+    Resign,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
@@ -126,6 +127,23 @@ def test_every_election_leaves_its_reason():
     assert first.before is not None
     assert first.after is not None
     assert (first.before.leader, first.after.leader, first.online) == (1, 2, {2, 3})
+
+
+def test_a_controller_that_gives_way_keeps_the_reasons_of_what_it_wrote():
+    office = a_cluster(brokers=3, partitions=3)
+    controller = in_office(office)
+    (order,) = [
+        e for e in controller.handle(BrokersChanged(office.brokers[1:])) if isinstance(e, WriteStates)
+    ]
+    lost, *kept = order.states
+    newer = replace(order.states[lost], controller_epoch=99)
+
+    effects = controller.handle(StatesWritten({lost: newer}))
+
+    decided = [d.partition for e in effects if isinstance(e, Decided) for d in e.decisions]
+    assert isinstance(effects[-1], Resign)
+    assert lost not in decided
+    assert set(decided) <= set(kept)
 
 
 def test_the_same_events_give_the_same_effects():

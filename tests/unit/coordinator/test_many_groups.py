@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 from ottla.config.group import GroupConfig
+from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.core import GroupShard
 from ottla.coordinator.group.effects import Answer, Moment
-from ottla.coordinator.group.group import CommittedOffset
 from ottla.coordinator.group.members import Protocol
 from ottla.coordinator.group.offsets import Commit
 from ottla.coordinator.group.rebalance import Join

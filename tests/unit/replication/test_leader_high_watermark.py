@@ -172,16 +172,29 @@ def test_lowering_the_minimum_frees_a_frozen_high_watermark() -> None:
     assert list(effects) == [HighWatermarkAdvanced(Offset(10))]
 
 
-def test_a_re_elected_leader_keeps_what_its_followers_hold() -> None:
+def test_a_re_elected_leader_does_not_count_what_its_followers_held_in_its_last_epoch() -> None:
+    """Simulation seed 525303934: epoch 6 was another's, unheard of here, and the follower cut its log."""
+    leader = a_leader(isr=(LEADER, FAST, SLOW))
+    leader.appended(20, 0, EVERYONE)
+    leader.follower_fetched(FAST, 20, 0, 1, EVERYONE)
+
+    effects = leader.elected(
+        an_election(epoch=7, isr=(LEADER, FAST), end_offset=20, high_watermark=0), 3, EVERYONE
+    )
+
+    assert list(effects) == [AssignEpoch(LeaderEpoch(7), Offset(20))]
+    assert leader.high_watermark == 0
+    assert list(leader.follower_fetched(FAST, 12, 0, 4, EVERYONE)) == [HighWatermarkAdvanced(Offset(12))]
+
+
+def test_a_re_elected_leader_still_refuses_an_earlier_life_of_a_follower() -> None:
     leader = a_leader(isr=(LEADER, FAST))
-    leader.appended(10, 0, EVERYONE)
-    leader.follower_fetched(FAST, 10, 0, 1, EVERYONE)
-    leader.appended(20, 2, EVERYONE)
+    leader.follower_fetched(FAST, 0, 0, 1, EVERYONE, broker_epoch=8)
 
-    leader.elected(an_election(epoch=6, isr=(LEADER, FAST), end_offset=20, high_watermark=10), 3, EVERYONE)
+    leader.elected(an_election(epoch=6, isr=(LEADER, FAST)), 3, EVERYONE)
 
-    assert leader.followers[FAST].end_offset == 10
-    assert leader.high_watermark == 10
+    assert not leader.may_fetch(FAST, broker_epoch=7)
+    assert leader.may_fetch(FAST, broker_epoch=8)
 
 
 def test_isr_members_that_are_no_replicas_do_not_stop_the_leader() -> None:

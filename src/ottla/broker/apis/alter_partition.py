@@ -32,6 +32,9 @@ def handle(node: "Node", request: Request, body: AlterPartitionRequest) -> Alter
         (topic, topic.topic_name if by_name else node.controller.topic_name(TopicId(topic.topic_id)))
         for topic in body.topics
     ]
+    if not node.controller.is_serving and any(name is None for _, name in topics):
+        # A leader believes in an unknown topic and waits for its end; this one is only not read yet.
+        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
         changes = tuple(
             _change(request, name, row)

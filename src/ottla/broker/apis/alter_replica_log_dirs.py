@@ -1,13 +1,13 @@
 """AlterReplicaLogDirs 0-2: replicas are to lie in another log directory of this broker.
 
-A replica that is not here yet is made in the wished directory when it comes. Moving one that is here is not
-done: such a wish is refused, unless it lies there already.
+A replica that is not here yet is made in the wished directory when it comes. One that is here is copied, and
+the copy takes over when it has everything; DescribeLogDirs tells how far it is.
 """
 
 from typing import TYPE_CHECKING
 
 from ottla.broker.request import Request
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -39,12 +39,17 @@ def handle(node: "Node", request: Request, body: AlterReplicaLogDirsRequest) -> 
 
 
 def _place(node: "Node", path: str, name: TopicPartition) -> ErrorCode:
-    if path not in node.log_dirs.live_paths:
+    if path not in node.log_dirs.directories:
         return ErrorCode.LOG_DIR_NOT_FOUND
-    if node.partitions.is_offline(*name):
+    if path in node.log_dirs.offline or node.partitions.is_offline(*name):
         return ErrorCode.KAFKA_STORAGE_ERROR
-    found = node.log_dirs.get(name)
-    if found is None:
+    partition = node.partitions.find(*name)
+    if partition is None:
         node.partitions.wished_directories[name] = path
         return ErrorCode.REPLICA_NOT_AVAILABLE
-    return ErrorCode.NONE if found.directory == path else ErrorCode.UNSUPPORTED_VERSION
+    try:
+        node.partitions.mover.begin(partition, path)
+    except LogDirectoryFailed as failed:
+        node.partitions.directory_failed(failed)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NONE

@@ -27,6 +27,9 @@ def handle(node: "Node", request: Request, body: DescribeLogDirsRequest) -> Desc
     for name, each in node.log_dirs.logs.items():
         if wanted is None or name in wanted:
             logs.setdefault(each.directory, []).append((name, each))
+    for future in node.log_dirs.futures:
+        if wanted is None or future.partition in wanted:
+            logs.setdefault(future.directory, []).append((future.partition, future))
     return DescribeLogDirsResponse(
         results=[_describe(node, path, logs.get(path, [])) for path in node.log_dirs.directories]
     )
@@ -47,13 +50,18 @@ def _describe(node: "Node", path: str, logs: list[tuple[TopicPartition, Log]]) -
             topic = topics[name.topic] = DescribeLogDirsTopic(name=name.topic, partitions=[])
         topic.partitions.append(
             DescribeLogDirsPartition(
-                partition_index=name.partition, partition_size=each.size_bytes, offset_lag=_lag(each)
+                partition_index=name.partition,
+                partition_size=each.size_bytes,
+                offset_lag=_lag(node.log_dirs.get(name), each),
+                is_future_key=node.log_dirs.get(name) is not each,
             )
         )
     result.topics = list(topics.values())
     return result
 
 
-def _lag(partition_log: Log) -> int:
-    """How far the log's end is behind what is known to be committed; a leader is never."""
-    return max(0, partition_log.high_watermark - partition_log.end_offset)
+def _lag(current: Log | None, described: Log) -> int:
+    """How far a copy is behind its log; how far a log is behind what is known to be committed."""
+    if current is not None and current is not described:
+        return max(0, current.end_offset - described.end_offset)
+    return max(0, described.high_watermark - described.end_offset)

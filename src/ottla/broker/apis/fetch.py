@@ -33,7 +33,7 @@ def handle(node: "Node", request: Request, body: FetchRequest) -> FetchResponse 
     if reader.parked is not None:
         reader.parked.answer_now()
     if is_named_later:
-        reader.replica_epoch = body.replica_state.replica_epoch
+        reader.registered_as(body.replica_state.replica_epoch)
     max_bytes = min(body.max_bytes, node.config.replication.fetch_max_bytes)
     fetch = ParkedFetch(
         node,

@@ -1,10 +1,11 @@
 """LeaderAndIsr 0-7: the controller says which partitions to lead and which to follow."""
 
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.fences import fence
-from ottla.broker.partitions import Assigned
+from ottla.broker.partitions import Assigned, AssignmentDone
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
@@ -30,18 +31,10 @@ def handle(node: "Node", request: Request, body: LeaderAndIsrRequest) -> LeaderA
     if error is not ErrorCode.NONE:
         return _refuse(body, request.api_version, assigned, error)
     unread = node.configs.unread({each.partition.topic for each in assigned})
-    if not unread:
-        return _obey(node, body, request.api_version, assigned)
-
-    def settings_came() -> None:
-        # Meanwhile another controller may have spoken, or the broker may have registered anew.
-        error = fence(node, body.controller_epoch, body.broker_epoch, body.is_kraft_controller)
-        if error is not ErrorCode.NONE:
-            request.reply(_refuse(body, request.api_version, assigned, error))
-        else:
-            request.reply(_obey(node, body, request.api_version, assigned))
-
-    node.configs.read_topics(unread, settings_came)
+    if unread:
+        node.configs.read_topics(unread, lambda: node.orders.carry_out(_obey(node, request, body, assigned)))
+    else:
+        node.orders.carry_out(_obey(node, request, body, assigned))
     return None
 
 
@@ -60,17 +53,26 @@ def _assigned(body: LeaderAndIsrRequest) -> list[Assigned]:
 
 
 def _obey(
-    node: "Node", body: LeaderAndIsrRequest, version: int, assigned: list[Assigned]
-) -> LeaderAndIsrResponse:
-    answers = node.partitions.assign(assigned)
+    node: "Node", request: Request, body: LeaderAndIsrRequest, assigned: list[Assigned]
+) -> Iterator[None]:
+    """Since the request came another controller may have spoken, or the broker may have registered anew."""
+    version = request.api_version
+    error = fence(node, body.controller_epoch, body.broker_epoch, body.is_kraft_controller)
+    if error is not ErrorCode.NONE:
+        request.reply(_refuse(body, version, assigned, error))
+        return
+    done = AssignmentDone()
+    yield from node.partitions.assign(assigned, done)
     log.info(
-        "leader and isr controller=%d epoch=%d partitions=%d refused=%d",
+        "leader and isr controller=%d epoch=%d partitions=%d leads=%d follows=%d refused=%d",
         body.controller_id,
         body.controller_epoch,
-        len(answers),
-        sum(code is not ErrorCode.NONE for code in answers.values()),
+        len(done.answers),
+        done.leads,
+        done.follows,
+        sum(code is not ErrorCode.NONE for code in done.answers.values()),
     )
-    return _response(version, ErrorCode.NONE, assigned, answers)
+    request.reply(_response(version, ErrorCode.NONE, assigned, done.answers))
 
 
 def _refuse(

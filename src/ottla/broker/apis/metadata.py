@@ -107,11 +107,24 @@ def _asked(
 def _missing_row(node: "Node", name: str, may_create: bool) -> MetadataResponseTopic:
     if topic_names.why_illegal(name) is not None:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif _is_untold(node):
+        error = ErrorCode.LEADER_NOT_AVAILABLE
     elif may_create:
         error = node.topic_creation.create_for_client(name)
     else:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return MetadataResponseTopic(error_code=error, name=name, is_internal=name in topic_names.INTERNAL_TOPICS)
+
+
+def _is_untold(node: "Node") -> bool:
+    """Whether no controller has told this broker yet what topics there are.
+
+    After the crash of a whole cluster that lasts until the dead controller's session ends. "Unknown topic",
+    which Kafka says, makes clients drop what they have to send to topics that were there all the time; "not
+    yet" lets them wait.
+    """
+    image = node.metadata
+    return not image.has_heard_of_topics and (not image.brokers or bool(node.log_dirs.logs))
 
 
 def _topic_row(image: MetadataImage, topic: TopicInfo, listener: str, version: int) -> MetadataResponseTopic:

@@ -1,9 +1,11 @@
 """OffsetCommit: how far a group has read, answered once it is safe in the log."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ottla.broker import zookeeper_offsets
 from ottla.broker.request import Request
-from ottla.coordinator.group.group import CommittedOffset
+from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.offsets import Commit, commit_answer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -13,11 +15,16 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 DEFAULT_RETENTION = -1
+DEFAULT_TIMESTAMP = -1
+KEPT_IN_ZOOKEEPER = 0
+"""The version whose offsets are not the coordinator's."""
 
 
 def handle(node: "Node", request: Request, body: OffsetCommitRequest) -> OffsetCommitResponse | None:
     host = node.coordinator
     commit = _commit_of(node, body)
+    if request.api_version == KEPT_IN_ZOOKEEPER:
+        return _commit_to_zookeeper(node, request, commit)
     found = host.find(body.group_id)
     if isinstance(found, ErrorCode):
         return commit_answer(commit, found)
@@ -25,6 +32,20 @@ def handle(node: "Node", request: Request, body: OffsetCommitRequest) -> OffsetC
         return commit_answer(commit, ErrorCode.NONE)
     shard, number = found
     host.perform(number, shard.commit(host.ask(request), commit, host.now()))
+    return None
+
+
+def _commit_to_zookeeper(node: "Node", request: Request, commit: Commit) -> OffsetCommitResponse | None:
+    limit = node.config.groups.offset_metadata_max_bytes
+    too_large = {tp for tp, row in commit.offsets.items() if len(row.metadata) > limit}
+    taken = {tp: row.offset for tp, row in commit.offsets.items() if tp not in too_large}
+
+    def answer(codes: dict[TopicPartition, ErrorCode]) -> None:
+        refused = {tp: code for tp, code in codes.items() if code is not ErrorCode.NONE}
+        outcome = replace(commit, refused={**commit.refused, **refused})
+        request.reply(commit_answer(outcome, ErrorCode.NONE, too_large))
+
+    node.zk.run(zookeeper_offsets.commit(commit.group_id, taken), answer)
     return None
 
 
@@ -44,7 +65,9 @@ def _commit_of(node: "Node", body: OffsetCommitRequest) -> Commit:
                     offset=row.committed_offset,
                     leader_epoch=row.committed_leader_epoch,
                     metadata=row.committed_metadata or "",
-                    commit_timestamp_ms=wall_ms,
+                    commit_timestamp_ms=wall_ms
+                    if row.commit_timestamp == DEFAULT_TIMESTAMP
+                    else row.commit_timestamp,
                     expire_timestamp_ms=expires_ms,
                 )
     return Commit(

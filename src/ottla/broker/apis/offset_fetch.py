@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from ottla.broker import zookeeper_offsets
 from ottla.broker.request import Request
-from ottla.coordinator.group.queries import fetch_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.offset_fetch import (
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 FIRST_WITH_TOP_LEVEL_ERROR = 2
 FIRST_WITH_GROUPS = 8
 NO_OFFSET = -1
+KEPT_IN_ZOOKEEPER = 0
+"""The version whose offsets are not the coordinator's."""
 
 
-def handle(node: "Node", request: Request, body: OffsetFetchRequest) -> OffsetFetchResponse:
+def handle(node: "Node", request: Request, body: OffsetFetchRequest) -> OffsetFetchResponse | None:
     if request.api_version >= FIRST_WITH_GROUPS:
         return OffsetFetchResponse(
             groups=[
@@ -32,6 +34,7 @@ def handle(node: "Node", request: Request, body: OffsetFetchRequest) -> OffsetFe
                     None
                     if group.topics is None
                     else [TopicPartition(t.name, p) for t in group.topics for p in t.partition_indexes],
+                    require_stable=body.require_stable,
                 )
                 for group in body.groups
             ]
@@ -41,9 +44,12 @@ def handle(node: "Node", request: Request, body: OffsetFetchRequest) -> OffsetFe
         if body.topics is None
         else [TopicPartition(t.name, p) for t in body.topics for p in t.partition_indexes]
     )
-    answer = _of_group(node, body.group_id, asked)
+    if request.api_version == KEPT_IN_ZOOKEEPER:
+        _from_zookeeper(node, request, body.group_id, asked or [])
+        return None
+    answer = _of_group(node, body.group_id, asked, require_stable=body.require_stable)
     if answer.error_code != ErrorCode.NONE and request.api_version < FIRST_WITH_TOP_LEVEL_ERROR:
-        return _refused_by_partition(asked or [], answer.error_code)
+        return _by_partition(dict.fromkeys(asked or [], ErrorCode(answer.error_code)))
     return OffsetFetchResponse(
         error_code=answer.error_code,
         topics=[
@@ -66,24 +72,36 @@ def handle(node: "Node", request: Request, body: OffsetFetchRequest) -> OffsetFe
 
 
 def _of_group(
-    node: "Node", group_id: str, partitions: list[TopicPartition] | None
+    node: "Node", group_id: str, partitions: list[TopicPartition] | None, *, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     found = node.coordinator.find(group_id)
     if isinstance(found, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group_id, error_code=found)
     shard, _ = found
-    return fetch_offsets(shard.groups.get(group_id), group_id, partitions)
+    return shard.fetch(group_id, partitions, require_stable=require_stable)
 
 
-def _refused_by_partition(asked: list[TopicPartition], error: int) -> OffsetFetchResponse:
+def _from_zookeeper(node: "Node", request: Request, group_id: str, asked: list[TopicPartition]) -> None:
+    known = [tp for tp in asked if node.metadata.partition(tp) is not None]
+
+    def answer(found: dict[TopicPartition, int | ErrorCode]) -> None:
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        request.reply(_by_partition({tp: found.get(tp, missing) for tp in asked}))
+
+    node.zk.run(zookeeper_offsets.fetch(group_id, known), answer)
+
+
+def _by_partition(offsets: dict[TopicPartition, int | ErrorCode]) -> OffsetFetchResponse:
+    """One row a partition: its offset, or an error code."""
     topics: dict[str, list[OffsetFetchResponsePartition]] = {}
-    for partition in asked:
+    for partition, offset in offsets.items():
+        is_refused = isinstance(offset, ErrorCode)
         topics.setdefault(partition.topic, []).append(
             OffsetFetchResponsePartition(
                 partition_index=partition.partition,
-                committed_offset=NO_OFFSET,
+                committed_offset=NO_OFFSET if is_refused else offset,
                 metadata="",
-                error_code=error,
+                error_code=offset if is_refused else ErrorCode.NONE,
             )
         )
     return OffsetFetchResponse(

@@ -73,8 +73,18 @@ def handle(node: "Node", request: Request, body: ProduceRequest) -> ProduceRespo
         topic, data = body.topic_data[0].name, body.topic_data[0].partition_data[0]
         header = parse_produced(data.records, version)
         if not isinstance(header, Refused) and not header[6] & TRANSACTIONAL_BIT:
-            return _append_all(node, request, body, [Batch(topic, data.index, data.records, header)], None)
+            return _handle_one(node, request, body, Batch(topic, data.index, data.records, header))
     return _handle_any(node, request, body)
+
+
+def _handle_one(node: "Node", request: Request, body: ProduceRequest, batch: Batch) -> ProduceResponse | None:
+    """One batch outside any transaction: what nearly every request is."""
+    acks = body.acks
+    result, written = _append(node, batch, acks, None, request.client_id == ADMIN_CLIENT)
+    if acks == 1 and written is not None:
+        return ProduceResponse([TopicProduceResponse(batch.topic, [result])])
+    waits = [(*written, result)] if acks == -1 and written is not None else []
+    return _finish(node, request, body, [(batch, result)], waits)
 
 
 def _handle_any(node: "Node", request: Request, body: ProduceRequest) -> ProduceResponse | None:
@@ -134,29 +144,37 @@ def _append_all(
     results: list[tuple[Batch, PartitionProduceResponse]] = []
     waits: list[tuple[Partition, int, PartitionProduceResponse]] = []
     for batch in batches:
-        topic, index, records, header = batch
-        token = verified.get(TopicPartition(topic, index)) if verified is not None else None
-        partition = _find(node, batch, acks, token, is_admin)
-        if isinstance(partition, Refused):
-            results.append((batch, _refusal(index, partition, -1)))
-            continue
-        assert records is not None, "what has no records was refused"
-        assert not isinstance(header, Refused), "and what has no header"
-        if isinstance(token, int):
-            outcome = partition.append(records, header, acks, verification=token, must_be_verified=True)
-        else:
-            outcome = partition.append(records, header, acks)
-        if isinstance(outcome, Refused):
-            log_start_offset = partition.log.log_start_offset if outcome.while_appending else -1
-            results.append((batch, _refusal(index, outcome, log_start_offset)))
-            continue
-        result = PartitionProduceResponse(
-            index, 0, outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset
-        )
+        name = TopicPartition(batch.topic, batch.partition)
+        token = verified.get(name) if verified is not None else None
+        result, written = _append(node, batch, acks, token, is_admin)
         results.append((batch, result))
-        if acks == -1:
-            waits.append((partition, outcome.last_offset + 1, result))
+        if acks == -1 and written is not None:
+            waits.append((*written, result))
     return _finish(node, request, body, results, waits)
+
+
+def _append(
+    node: "Node", batch: Batch, acks: int, token: "int | Refused | None", is_admin: bool
+) -> tuple[PartitionProduceResponse, tuple[Partition, int] | None]:
+    """The batch's row of the answer; and where its records end, if they were written."""
+    _, index, records, header = batch
+    partition = _find(node, batch, acks, token, is_admin)
+    if isinstance(partition, Refused):
+        return _refusal(index, partition, -1), None
+    assert records is not None, "what has no records was refused"
+    assert not isinstance(header, Refused), "and what has no header"
+    if token is None:
+        outcome = partition.append(records, header, acks)
+    else:
+        assert isinstance(token, int), "what was not verified was refused"
+        outcome = partition.append(records, header, acks, verification=token, must_be_verified=True)
+    if isinstance(outcome, Refused):
+        log_start_offset = partition.log.log_start_offset if outcome.while_appending else -1
+        return _refusal(index, outcome, log_start_offset), None
+    result = PartitionProduceResponse(
+        index, 0, outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset
+    )
+    return result, (partition, outcome.last_offset + 1)
 
 
 def _find(

@@ -17,22 +17,38 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def handle(node: "Node", request: Request, body: StopReplicaRequest) -> StopReplicaResponse:
-    """Stop each one, unless a fence stops the whole request."""
+def handle(node: "Node", request: Request, body: StopReplicaRequest) -> None:
+    """Stop each one, after what the controller ordered before."""
+    node.orders.carry_out(_obey(node, request, body))
+
+
+def _obey(node: "Node", request: Request, body: StopReplicaRequest) -> Iterator[None]:
+    """A fence may stop the whole request."""
     error = fence(node, body.controller_epoch, body.broker_epoch, body.is_kraft_controller)
     if error is not ErrorCode.NONE:
         log.warning("stop replica refused error=%s controller=%d", error.name, body.controller_id)
-        return StopReplicaResponse(error_code=int(error), partition_errors=[])
-    results = [
-        StopReplicaPartitionError(
-            topic_name=name.topic,
-            partition_index=name.partition,
-            error_code=int(node.partitions.stop_replica(name, leader_epoch, delete=delete)),
+        request.reply(StopReplicaResponse(error_code=int(error), partition_errors=[]))
+        return
+    results: list[StopReplicaPartitionError] = []
+    deleted = 0
+    for name, leader_epoch, delete in _replicas(body):
+        code = node.partitions.stop_replica(name, leader_epoch, delete=delete)
+        deleted += delete and code is ErrorCode.NONE
+        results.append(
+            StopReplicaPartitionError(
+                topic_name=name.topic, partition_index=name.partition, error_code=int(code)
+            )
         )
-        for name, leader_epoch, delete in _replicas(body)
-    ]
+        yield
     node.partitions.fetchers.close_idle()
-    return StopReplicaResponse(error_code=0, partition_errors=results)
+    log.info(
+        "stop replica controller=%d epoch=%d partitions=%d deleted=%d",
+        body.controller_id,
+        body.controller_epoch,
+        len(results),
+        deleted,
+    )
+    request.reply(StopReplicaResponse(error_code=0, partition_errors=results))
 
 
 def _replicas(body: StopReplicaRequest) -> Iterator[tuple[TopicPartition, int, bool]]:

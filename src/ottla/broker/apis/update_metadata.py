@@ -35,15 +35,15 @@ def handle(node: "Node", request: Request, body: UpdateMetadataRequest) -> Updat
             body.broker_epoch,
         )
         return UpdateMetadataResponse(error_code=error)
-    node.apply_metadata(
-        MetadataUpdate(
-            controller=BrokerId(max(body.controller_id, -1)),
-            brokers={
-                BrokerId(broker.id): _live_broker(broker, request.api_version) for broker in body.live_brokers
-            },
-            partitions=list(_partitions(body)),
-        )
+    update = MetadataUpdate(
+        controller=BrokerId(max(body.controller_id, -1)),
+        brokers={
+            BrokerId(broker.id): _live_broker(broker, request.api_version) for broker in body.live_brokers
+        },
+        partitions=list(_partitions(body)),
     )
+    node.gone_topics.on_update(body.broker_epoch, update)
+    node.apply_metadata(update)
     return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
 

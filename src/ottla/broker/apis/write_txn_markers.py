@@ -67,6 +67,9 @@ def _append(
 ) -> None:
     def settled(error: ErrorCode) -> None:
         result.error_code = int(error)
+        if error is ErrorCode.NONE:
+            is_commit = marker.transaction_result
+            node.coordinator.on_marker(name, marker.producer_id, is_commit=is_commit)
         writing.end()
 
     if node.partitions.find(*name) is None and not node.partitions.is_offline(*name):

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ottla.config.group import GroupConfig
 from ottla.coordinator.group import answers
+from ottla.coordinator.group.committed import by_stored_form
 from ottla.coordinator.group.effects import Effect, Moment
 from ottla.coordinator.group.group import Group
 from ottla.coordinator.group.members import NOBODY
-from ottla.coordinator.group.offsets import APPEND_ERRORS, Commit, Offsets, commit_answer
+from ottla.coordinator.group.offsets import Commit, Offsets, commit_answer
+from ottla.coordinator.group.queries import fetch_offsets
 from ottla.coordinator.group.rebalance import Join, Rebalance, who_is_it
 from ottla.coordinator.group.shard_state import ShardState, Turn
 from ottla.coordinator.group.states import GroupState
@@ -16,6 +18,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.heartbeat import HeartbeatResponse
 from ottla.wire.apis.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from ottla.wire.apis.offset_fetch import OffsetFetchResponseGroup
 from ottla.wire.apis.sync_group import SyncGroupRequest
 
 
@@ -208,19 +211,36 @@ class GroupShard:
         self._offsets.forget(turn, group, list(group.offsets), f"group {group_id} deleted")
         return ErrorCode.NONE, turn.effects
 
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """The marker of a transaction is in the log."""
+        self._offsets.end_transaction(producer_id, is_commit=is_commit)
+
+    def fetch(
+        self, group_id: str, partitions: list[TopicPartition] | None, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        """A group's offsets; a client that wants stable ones waits for transactions to end."""
+        group = self.groups.get(group_id)
+        asked = partitions if partitions is not None else list(group.offsets) if group is not None else []
+        unstable = self._offsets.unstable(group_id, asked) if require_stable else frozenset()
+        return fetch_offsets(group, group_id, partitions, unstable)
+
     def drop_partitions(self, partitions: Iterable[TopicPartition], now: Moment) -> list[Effect]:
         """The topic is gone: so are the offsets that were committed for it."""
         turn = Turn(now)
-        gone = list(partitions)
+        gone = by_stored_form(partitions)
         for group in list(self.groups.values()):
-            affected = [tp for tp in gone if tp in group.offsets]
+            affected = group.offsets.held_of(gone)
             if affected:
                 self._offsets.forget(turn, group, affected, "the topic was deleted")
         return turn.effects
 
-    def expire_offsets(self, now: Moment) -> list[Effect]:
+    def expire_offsets(self, now: Moment, group_ids: Iterable[str] | None = None) -> list[Effect]:
+        """Drop what these groups, or all, kept long enough."""
         turn = Turn(now)
-        self._offsets.expire(turn)
+        for group_id in list(self.groups) if group_ids is None else group_ids:
+            group = self.groups.get(group_id)
+            if group is not None:
+                self._offsets.expire(turn, group)
         return turn.effects
 
     # -- writes, time, and the end -----------------------------------------------------------
@@ -230,7 +250,7 @@ class GroupShard:
         turn = Turn(now)
         settle = self.state.writes.pop(ticket, None)
         if settle is not None:
-            settle(turn, APPEND_ERRORS.get(error, error))
+            settle(turn, error)
         return turn.effects
 
     def next_deadline_ms(self) -> int | None:
@@ -293,6 +313,6 @@ class GroupShard:
         settles, self.state.writes = list(self.state.writes.values()), {}
         for settle in settles:
             settle(turn, ErrorCode.NOT_COORDINATOR)
-        self.groups.clear()
+        self.state.groups = {}
         self.state.timers.clear()
         return turn.effects

@@ -4,22 +4,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ottla.coordinator.group.committed import CommittedOffsets
 from ottla.coordinator.group.members import Member, Protocol
 from ottla.coordinator.group.states import LEGAL_PREVIOUS, GroupState
 from ottla.model.ids import TopicPartition
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """What a group committed for one partition."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int = -1
 
 
 @dataclass(slots=True)
@@ -44,8 +34,9 @@ class Group:
     """While the first rebalance of an empty group gathers members: how much it may still be extended."""
     new_member_added: bool = False
     subscribed_topics: frozenset[str] | None = None
-    offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
-    pending_commits: Counter[TopicPartition] = field(default_factory=Counter)
+    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+    pending_commits: dict[TopicPartition, int] = field(default_factory=dict)
+    """How many writes are under way for each partition."""
 
     def move_to(self, state: GroupState, wall_ms: int) -> None:
         """Change the state; a move that the table does not know is a fault of ours."""
@@ -111,12 +102,17 @@ class Group:
             self.leader = new_id
         return member
 
+    def commits_begun(self, partitions: Iterable[TopicPartition]) -> None:
+        """These commits are on their way into the log."""
+        for partition in partitions:
+            self.pending_commits[partition] = self.pending_commits.get(partition, 0) + 1
+
     def commits_settled(self, partitions: Iterable[TopicPartition]) -> None:
         """These commits are in the log, or have failed."""
         for partition in partitions:
-            self.pending_commits[partition] -= 1
-            if self.pending_commits[partition] <= 0:
-                del self.pending_commits[partition]
+            left = self.pending_commits.pop(partition, 0) - 1
+            if left > 0:
+                self.pending_commits[partition] = left
 
     def common_protocols(self) -> frozenset[str]:
         """The protocols that every member speaks."""

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.effects import StoredRecord
-from ottla.coordinator.group.group import CommittedOffset, Group
+from ottla.coordinator.group.group import Group
 from ottla.coordinator.group.members import NOBODY
 from ottla.coordinator.group.rebalance import Rebalance, who_is_it
-from ottla.coordinator.group.records import group_tombstone, offset_record, offset_tombstone
+from ottla.coordinator.group.records import group_tombstone, offset_key, offset_record, offset_tombstone
 from ottla.coordinator.group.shard_state import ShardState, Turn
 from ottla.coordinator.group.states import GroupState
 from ottla.model.errors import ErrorCode
@@ -18,6 +19,7 @@ from ottla.wire.apis.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ottla.wire.stored import OffsetCommitKey, decode_group_key
 
 APPEND_ERRORS: dict[ErrorCode, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -72,15 +74,17 @@ class Offsets:
         if not taken:
             turn.answer(token, commit_answer(request, ErrorCode.NONE, too_large))
             return
-        group.pending_commits.update(list(taken))
+        group.commits_begun(taken)
+        records = tuple(offset_record(group.group_id, tp, offset) for tp, offset in taken.items())
 
         def settle(later: Turn, error: ErrorCode) -> None:
             group.commits_settled(taken)
             if error is ErrorCode.NONE:
-                group.offsets.update(taken)
+                for record in records:
+                    group.offsets.keep(record)
+                    self._shard.transactions.overtaken(record.key)
             later.answer(token, commit_answer(request, APPEND_ERRORS.get(error, error), too_large))
 
-        records = tuple(offset_record(group.group_id, tp, offset) for tp, offset in taken.items())
         reason = f"offsets of group {group.group_id}"
         self._shard.append(turn, records, reason, settle, COMMITS_BASE_SEQUENCE)
 
@@ -97,6 +101,21 @@ class Offsets:
                 return ErrorCode.ILLEGAL_GENERATION
             return refusal
         return ErrorCode.UNKNOWN_MEMBER_ID
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """A marker is in the log: the offsets of its transaction count now, or never did."""
+        for record in self._shard.transactions.end(producer_id, is_commit=is_commit):
+            key = decode_group_key(record.key)
+            if isinstance(key, OffsetCommitKey) and record.value is not None:
+                group = self._shard.groups.setdefault(key.group, Group(key.group))
+                group.offsets.keep(record)
+
+    def unstable(self, group_id: str, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of these partitions whose offset may change with a marker that is still to come."""
+        transactions = self._shard.transactions
+        if not transactions:
+            return frozenset()
+        return frozenset(tp for tp in partitions if transactions.is_waiting(offset_key(group_id, tp)))
 
     def forget(self, turn: Turn, group: Group, partitions: Iterable[TopicPartition], reason: str) -> None:
         """Drop offsets, and the group with the last of them once it has no members."""
@@ -117,13 +136,12 @@ class Offsets:
         self._shard.groups.pop(group.group_id, None)
         return [group_tombstone(group.group_id)] if group.generation > 0 else []
 
-    def expire(self, turn: Turn) -> None:
+    def expire(self, turn: Turn, group: Group) -> None:
         """Drop what was kept long enough; a group in use keeps what it is subscribed to."""
-        for group in list(self._shard.groups.values()):
-            old = self._expired(group, turn.now.wall_ms)
-            unused = group.state is GroupState.EMPTY and not group.offsets and not group.pending_commits
-            if old or (unused and not group.pending_members):
-                self.forget(turn, group, old, f"offsets of group {group.group_id} expired")
+        old = self._expired(group, turn.now.wall_ms)
+        unused = group.state is GroupState.EMPTY and not group.offsets and not group.pending_commits
+        if old or (unused and not group.pending_members):
+            self.forget(turn, group, old, f"offsets of group {group.group_id} expired")
 
     def _expired(self, group: Group, wall_ms: int) -> list[TopicPartition]:
         kept_ms = self._shard.config.offsets_retention_ms

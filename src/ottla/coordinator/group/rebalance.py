@@ -14,6 +14,19 @@ from ottla.model.errors import ErrorCode
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A new member cannot send heartbeats while its join waits; it is given this long."""
 
+STORE_ERRORS: dict[ErrorCode, ErrorCode] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a failed write of a group is called towards its members."""
+
 
 @dataclass(frozen=True, slots=True)
 class Join:
@@ -302,7 +315,11 @@ class Rebalance:
         self, turn: Turn, group: Group, assignments: dict[str, bytes], reason: str, settle: Settle
     ) -> None:
         record = group_record(group, assignments, turn.now.wall_ms)
-        self._shard.append(turn, (record,), reason, settle)
+
+        def settle_in_words(later: Turn, error: ErrorCode) -> None:
+            settle(later, STORE_ERRORS.get(error, error))
+
+        self._shard.append(turn, (record,), reason, settle_in_words)
 
     def _fail_syncs(self, turn: Turn, group: Group, error: ErrorCode) -> None:
         for member in group.members.values():

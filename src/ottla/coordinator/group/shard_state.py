@@ -8,6 +8,7 @@ from ottla.config.group import GroupConfig
 from ottla.coordinator.group.effects import Answer, Append, Effect, Moment, StoredRecord
 from ottla.coordinator.group.group import Group
 from ottla.coordinator.group.timers import Timers
+from ottla.coordinator.group.transactions import OpenTransactions
 from ottla.model.errors import ErrorCode
 
 
@@ -35,6 +36,7 @@ class ShardState:
     groups: dict[str, Group] = field(default_factory=dict)
     timers: Timers = field(default_factory=Timers)
     writes: dict[int, Settle] = field(default_factory=dict)
+    transactions: OpenTransactions = field(default_factory=OpenTransactions)
     _last_ticket: int = 0
 
     def append(

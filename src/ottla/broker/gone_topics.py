@@ -1,0 +1,81 @@
+"""Topics that were deleted while no controller knew this broker: nobody tells it, so it looks for itself.
+
+A controller tells only of deletions that it makes, and only to brokers that are registered. Whoever
+registers again under a new epoch is told of all topics there are, but not of those that it knows and that
+are gone; it would show them to clients until it is restarted.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.metadata_image import MetadataUpdate, PartitionUpdate
+from ottla.broker.zk_desk import Pause, Steps
+from ottla.model.ids import LEADER_DURING_DELETE, TopicId, TopicPartition
+from ottla.zookeeper import paths
+from ottla.zookeeper.ops import Children, GetChildren, Sync
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+log = logging.getLogger(__name__)
+
+NO_EPOCH = -1
+LOOK_AGAIN_MS = 2_000
+"""While a topic that is known here is being deleted."""
+
+
+class GoneTopics:
+    """Compares the picture with ZooKeeper after each new registration."""
+
+    __slots__ = ("_epoch", "_node")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._epoch = NO_EPOCH
+
+    def on_update(self, broker_epoch: int, update: MetadataUpdate) -> None:
+        """A controller knows that registration of ours: what it begins to delete from now on it tells.
+
+        What it names in its first update is there; what was known before and is not named is doubtful.
+        """
+        if broker_epoch <= self._epoch:
+            return
+        is_first = self._epoch == NO_EPOCH
+        self._epoch = broker_epoch
+        if not is_first:
+            named = {news.partition.topic for news in update.partitions}
+            topics = self._node.metadata.topics
+            doubtful = {name: topic.topic_id for name, topic in topics.items() if name not in named}
+            self._node.zk.run(self._compare(broker_epoch, doubtful))
+
+    def _compare(self, broker_epoch: int, doubtful: dict[str, TopicId]) -> Steps[None]:
+        """Until none of them is on its way out; a newer registration looks anew."""
+        while doubtful and self._epoch == broker_epoch:
+            yield Sync(paths.TOPICS)  # what a server says that lags behind proves nothing
+            leaving = yield GetChildren(paths.DELETE_TOPICS)
+            present = yield GetChildren(paths.TOPICS)
+            if not isinstance(leaving, Children) or not isinstance(present, Children):
+                return  # the session ended
+            self._forget({name: doubtful[name] for name in doubtful.keys() - set(present.names)})
+            doubtful = {name: doubtful[name] for name in doubtful.keys() & set(leaving.names)}
+            yield Pause(LOOK_AGAIN_MS)
+
+    def _forget(self, gone: dict[str, TopicId]) -> None:
+        """Only what is as it was: a topic of that name may be new."""
+        image = self._node.metadata
+        topics = [
+            image.topics[name]
+            for name in sorted(gone)
+            if name in image.topics and image.topic_id(name) == gone[name]
+        ]
+        if not topics:
+            return
+        log.info("topics gone meanwhile count=%d first=%s", len(topics), topics[0].name)
+        updates = [
+            PartitionUpdate(
+                TopicPartition(topic.name, index), topic.topic_id, info._replace(leader=LEADER_DURING_DELETE)
+            )
+            for topic in topics
+            for index, info in topic.partitions.items()
+        ]
+        self._node.apply_metadata(MetadataUpdate(image.controller, image.brokers, updates))

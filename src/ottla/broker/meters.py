@@ -1,0 +1,96 @@
+"""What a broker counts while it works: plain numbers, cheap enough to be always on.
+
+Requests are timed only where somebody wants to read the times: see ``RequestMeter``.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from ottla.controller.effects import Decision
+from ottla.controller.election import Rule
+
+if TYPE_CHECKING:
+    from ottla.broker.request import Request
+
+BUCKETS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0)
+"""Upper ends of the histogram of request times; what takes longer is counted without a bucket."""
+
+
+class Meters:
+    """Counters since the broker's start."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "elections",
+        "isr_expands",
+        "isr_shrinks",
+        "records_in",
+        "replication_bytes_in",
+        "replication_bytes_out",
+    )
+
+    def __init__(self) -> None:
+        self.records_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
+        self.isr_shrinks = 0
+        self.isr_expands = 0
+        self.elections: Counter[Rule] = Counter()
+
+    def isr_changed(self, before: int, after: int) -> None:
+        """The controller took a leader's wish: so many were in sync, and are now."""
+        if after < before:
+            self.isr_shrinks += 1
+        else:
+            self.isr_expands += 1
+
+    def decided(self, decisions: Iterable[Decision]) -> None:
+        """Count those of the controller's decisions that chose a leader."""
+        for decision in decisions:
+            after = decision.after
+            if after is not None and (decision.before is None or after.leader != decision.before.leader):
+                self.elections[decision.rule] += 1
+
+
+class ApiTimes:
+    """The requests of one API."""
+
+    __slots__ = ("buckets", "bytes_in", "bytes_out", "count", "total_ms")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_ms = 0.0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.buckets = [0] * (len(BUCKETS_MS) + 1)
+
+
+class RequestMeter:
+    """Times every request from its arrival to its answer, parked or not."""
+
+    __slots__ = ("_now_s", "by_api")
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self.by_api: dict[int, ApiTimes] = {}
+
+    def came(self, request: "Request") -> None:
+        """A request begins."""
+        request.came_s = self._now_s()
+
+    def answered(self, request: "Request", answer_bytes: int) -> None:
+        """Its answer goes out."""
+        elapsed_ms = (self._now_s() - request.came_s) * 1000
+        times = self.by_api.get(request.api_key)
+        if times is None:
+            times = self.by_api[request.api_key] = ApiTimes()
+        times.count += 1
+        times.total_ms += elapsed_ms
+        times.bytes_in += request.size
+        times.bytes_out += answer_bytes
+        times.buckets[bisect_left(BUCKETS_MS, elapsed_ms)] += 1

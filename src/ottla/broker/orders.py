@@ -1,0 +1,54 @@
+"""The controller's orders: one after another, and each a portion at a time.
+
+An order for ten thousand partitions takes seconds. Between its portions clients are served and ZooKeeper
+hears of us; the next order waits until the one before it is carried out, as it would in Kafka.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+PORTION_MS = 20
+"""How long an order may keep the loop before others get their turn."""
+
+
+class Orders:
+    """What the controller asked for and is not yet done."""
+
+    __slots__ = ("_node", "_waiting")
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._waiting: deque[Iterator[None]] = deque()
+
+    @property
+    def are_done(self) -> bool:
+        return not self._waiting
+
+    def carry_out(self, order: Iterator[None]) -> None:
+        """Do this when what came before is done. The order yields wherever it may be interrupted."""
+        self._waiting.append(order)
+        if len(self._waiting) == 1:
+            self._go_on()
+
+    def stop(self) -> None:
+        """The broker leaves: what is not done now will not be."""
+        self._waiting.clear()
+
+    def _go_on(self) -> None:
+        """One portion. An order that fails does not take those behind it along."""
+        if not self._waiting:
+            return  # the broker has left since
+        clock = self._node.clock
+        end_ms = clock.monotonic_ms() + PORTION_MS
+        is_interrupted = False
+        try:
+            is_interrupted = any(clock.monotonic_ms() >= end_ms for _ in self._waiting[0])
+        finally:
+            if not is_interrupted and self._waiting:
+                self._waiting.popleft()
+            if self._waiting:
+                self._node.timers.after(0, self._go_on)

@@ -1,0 +1,128 @@
+"""The controller's host where two things happen at once: others' writes, and the end of the session."""
+
+from typing import Any
+
+from ottla.model.errors import ErrorCode
+from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.zookeeper import paths
+from ottla.zookeeper.ops import Create, Lost, Multi, Op, SetData
+from support.controller_bench import ControllerBench
+
+STATE_PATH = "/state"
+
+
+def in_office(*others: int, **topics: tuple[tuple[int, ...], ...]) -> ControllerBench:
+    bench = ControllerBench().start()
+    bench.register(*others)
+    for name, replicas in topics.items():
+        bench.create_topic(name, *replicas)
+    bench.told.clear()
+    bench.zk_log.clear()
+    return bench
+
+
+def state_writes(ops: list[Any]) -> list[list[str]]:
+    """The paths of each transaction that writes states."""
+    found = []
+    for op in ops:
+        if isinstance(op, Multi):
+            paths_written = [
+                each.path
+                for each in op.ops
+                if isinstance(each, SetData | Create) and each.path.endswith(STATE_PATH)
+            ]
+            found += [paths_written] if paths_written else []
+    return found
+
+
+def test_a_topic_that_another_broker_creates_at_the_same_moment_exists_and_is_no_other_error():
+    """KAFKA-7082: any broker may create topics, and the second one finds the first one's node."""
+    bench = ControllerBench()
+    bench.serves_itself = True
+    bench.start()
+    bench.register(2)
+    others: list[str] = []
+
+    def create_first(op: Op) -> None:
+        written = op.ops if isinstance(op, Multi) else (op,)
+        if not others and any(isinstance(w, Create) and w.path == paths.topic("orders") for w in written):
+            others.append("created")
+            bench.create_topic("orders", (2, 1))
+
+    bench.lose = create_first  # type: ignore[assignment]
+
+    answer = bench.ask(
+        CreateTopicsRequest(
+            topics=[CreatableTopic(name="orders", num_partitions=3, replication_factor=2)], timeout_ms=1_000
+        ),
+        7,
+    )
+
+    assert others == ["created"]
+    assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert bench.led("orders", 0) == (2, 0, (2, 1))
+    assert len(bench.topic("orders").partitions) == 1
+
+
+def test_only_what_conflicted_is_decided_and_written_again():
+    bench = in_office(2, 3, orders=((2, 1, 3),) * 5)
+    bench.set_state("orders", 3, leader=2, isr=(2, 3))
+    bench.zk_log.clear()
+
+    bench.unregister(2)
+
+    assert [bench.led("orders", i)[0] for i in range(5)] == [1, 1, 1, 3, 1]
+    first, again, redecided = state_writes(bench.zk_log)
+    conflicted = "/brokers/topics/orders/partitions/3/state"
+    assert len(first) == 5
+    assert conflicted not in again, "what did not conflict is written as it was decided"
+    assert redecided == [conflicted]
+
+
+def test_a_session_that_ends_in_mid_turn_ends_the_turn_where_it_stands():
+    """The write's fate is unknown: neither memory nor brokers follow it, the next term reads what stands."""
+    bench = in_office(2, 3, orders=((2, 1, 3),))
+    bench.zk_is_held = True
+    bench.unregister(2)
+    while not state_writes([held.operation for held in bench.held]):
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+    term = bench.node.controller.term
+    assert term is not None
+    held, bench.held = bench.held, []
+    bench.told.clear()
+
+    bench.zk_is_held = False
+    bench.expire_session(101)
+    spoken = len(bench.told)
+    for late in held:
+        bench.node.on_zk_result(late.token, Lost(maybe_applied=True))
+    bench.settle()
+
+    assert term.is_over
+    assert len(bench.told) == spoken, "the dead term says nothing more"
+    assert all(request.controller_epoch == 2 for _, request in bench.told)
+    assert bench.led("orders", 0) == (1, 1, (1, 3)), "the next term decided it, once"
+
+
+def test_a_term_that_is_fenced_in_mid_turn_tells_nobody_what_it_could_not_write():
+    bench = in_office(2, 3, orders=((2, 1, 3),))
+    bench.zk_is_held = True
+    bench.unregister(2)
+    while not state_writes([held.operation for held in bench.held]):
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+    bench.told.clear()
+    deliver = bench.deliver
+    bench.deliver = lambda fired: None  # type: ignore[method-assign]
+    bench.depose(by=3)
+    bench.deliver = deliver  # type: ignore[method-assign]
+
+    bench.zk_is_held = False
+    for held in list(bench.held):
+        bench.answer(held)
+    bench.settle()
+
+    assert not bench.node.controller.is_active
+    assert bench.led("orders", 0) == (2, 0, (2, 1, 3))
+    assert bench.told == []

@@ -1,0 +1,238 @@
+"""A coordinator whose partition changes hands: what it says meanwhile, and what it knows afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.broker.coordinator_host import OFFSETS_TOPIC
+from ottla.coordinator.group.committed import CommittedOffset
+from ottla.coordinator.group.records import offset_record
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.records.builder import build_batch
+from ottla.records.record import Record
+from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.apis.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
+from ottla.wire.apis.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from ottla.zookeeper.ops import ANY_VERSION, Data, GetData, SetData
+from support.led_broker import ME, SECOND, TOPIC, LedBroker
+
+GROUP = "readers"
+LOAD_MS = 1_000
+
+
+class Coordinator(LedBroker):
+    """Broker 1; it leads a topic that is read, and the test says who leads the offsets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lead(isr=(ME,))
+        self.topic, self.topic_id = OFFSETS_TOPIC, b"offsets of all.."
+        self.epoch = 0
+
+    def lead_offsets(self, epoch: int | None = None) -> None:
+        self.tell_metadata(p0=ME)
+        assert self.assigned_code(ME, isr=(ME,), epoch=epoch) == 0
+
+    def commit(self, offset: int, version: int = 9, group: str = GROUP) -> ErrorCode:
+        rows = [OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
+        topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=rows)]
+        answer = self.ask(OffsetCommitRequest(group_id=group, topics=topics), version)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    def committed(self, *, require_stable: bool = False) -> int | ErrorCode:
+        groups = [OffsetFetchRequestGroup(group_id=GROUP, topics=None)]
+        answer = self.ask(OffsetFetchRequest(groups=groups, require_stable=require_stable), 9).groups[0]
+        if answer.error_code:
+            return ErrorCode(answer.error_code)
+        if not answer.topics:
+            return -1
+        row = answer.topics[0].partitions[0]
+        return ErrorCode(row.error_code) if row.error_code else int(row.committed_offset)
+
+    def join(self) -> int:
+        """A join that waits; the connection to look for its answer."""
+        connection = self.connect()
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )
+        self.send(connection, request, 3)
+        return connection
+
+    def joined(self, connection: int) -> Any:
+        answers = self.take_answers(connection, JoinGroupResponse, 3)
+        return answers[0] if answers else None
+
+
+def test_offsets_are_there_after_leadership_flipped_in_the_middle_of_loads() -> None:
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    assert [broker.commit(offset) for offset in range(1, 40)] == [ErrorCode.NONE] * 39
+
+    said = []
+    for _ in range(3):
+        broker.follow(SECOND)
+        said.append(broker.committed())
+        broker.lead_offsets()
+        said.append(broker.committed())
+    broker.advance(LOAD_MS)
+
+    assert said == [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 3
+    assert broker.committed() == 39
+    assert broker.commit(40) is ErrorCode.NONE
+
+
+def test_members_stay_when_a_new_epoch_brings_no_new_leader() -> None:
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    broker.commit(5)
+    waiting = broker.join()
+
+    broker.lead_offsets()
+
+    assert broker.committed() == 5
+    assert broker.joined(waiting) is None
+    broker.advance(10_000)
+    assert broker.joined(waiting).error_code == ErrorCode.NONE
+
+
+def test_a_load_goes_on_when_a_new_epoch_brings_no_new_leader() -> None:
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.lead_offsets()
+
+    assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.advance(LOAD_MS)
+    assert broker.committed() == -1
+
+
+def test_groups_are_read_again_when_epochs_were_missed() -> None:
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    broker.commit(5)
+    waiting = broker.join()
+
+    broker.lead_offsets(epoch=broker.epoch + 2)
+
+    assert broker.joined(waiting).error_code == ErrorCode.NOT_COORDINATOR
+    assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.advance(LOAD_MS)
+    assert broker.committed() == 5
+
+
+# -- offsets in transactions ---------------------------------------------------------------------
+
+
+def taken_over_in_a_transaction() -> Coordinator:
+    """Another kind of coordinator wrote an offset of 9 in a transaction that is still open."""
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    broker.commit(5)
+    key, value = offset_record(GROUP, TopicPartition(TOPIC, 0), CommittedOffset(9, -1, "", 0))
+    batch = build_batch(
+        [Record(key, value)], producer_id=77, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    broker.node.partitions.append_internal(TopicPartition(OFFSETS_TOPIC, 0), batch, 1, 1_000, lambda _: None)
+    broker.lead_offsets(epoch=broker.epoch + 2)
+    broker.advance(LOAD_MS)
+    return broker
+
+
+def end_transaction(broker: Coordinator, *, is_commit: bool) -> int:
+    marker = WritableTxnMarker(
+        producer_id=77,
+        producer_epoch=0,
+        transaction_result=is_commit,
+        topics=[WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=(0,))],
+    )
+    answer = broker.ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+    return int(answer.markers[0].topics[0].partitions[0].error_code)
+
+
+def test_an_open_transactions_offset_is_unstable_until_its_marker() -> None:
+    broker = taken_over_in_a_transaction()
+
+    stable = broker.committed(require_stable=True)
+    assert stable is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert broker.committed() == 5
+    assert end_transaction(broker, is_commit=True) == 0
+    assert broker.committed(require_stable=True) == 9
+
+
+def test_an_aborted_transactions_offset_never_counted() -> None:
+    broker = taken_over_in_a_transaction()
+
+    assert end_transaction(broker, is_commit=False) == 0
+    assert broker.committed(require_stable=True) == 5
+
+
+def test_a_commit_outlives_the_marker_of_a_transaction_that_wrote_before() -> None:
+    broker = taken_over_in_a_transaction()
+    broker.commit(12)
+
+    assert broker.committed(require_stable=True) == 12
+    assert end_transaction(broker, is_commit=True) == 0
+    assert broker.committed() == 12
+
+
+# -- offsets of old ------------------------------------------------------------------------------
+
+
+def committed_of_old(broker: Coordinator, topic: str = TOPIC) -> tuple[int, int]:
+    topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=(0,))]
+    row = broker.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), 0).topics[0].partitions[0]
+    return row.committed_offset, row.error_code
+
+
+def test_version_0_keeps_its_offsets_in_zookeeper() -> None:
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+
+    codes = [broker.commit(offset, version=0) for offset in (5, 6)]
+
+    node = broker.zk(GetData(f"/consumers/{GROUP}/offsets/{TOPIC}/0"))
+    assert codes == [ErrorCode.NONE] * 2
+    assert isinstance(node, Data)
+    assert node.data == b"6"
+    assert committed_of_old(broker) == (6, ErrorCode.NONE)
+    assert broker.committed() == -1, "the coordinator knows nothing of it"
+
+
+def test_what_version_0_does_not_find_is_an_unknown_partition() -> None:
+    broker = Coordinator()
+
+    assert committed_of_old(broker) == (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert committed_of_old(broker, "nowhere") == (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@pytest.mark.parametrize("content", [b"", b"many"])
+def test_what_version_0_cannot_read_is_an_error_of_the_server(content: bytes) -> None:
+    broker = Coordinator()
+    broker.commit(5, version=0)
+    broker.zk(SetData(f"/consumers/{GROUP}/offsets/{TOPIC}/0", content, ANY_VERSION))
+
+    assert committed_of_old(broker) == (-1, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -1,0 +1,244 @@
+"""A replica moves to another log directory of its broker while it is written to and read from."""
+
+import pytest
+
+from ottla.broker import replica_mover
+from ottla.model.ids import TopicPartition
+from ottla.storage.log import Log
+from ottla.wire.apis.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from ottla.wire.apis.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from support import node_bench
+from support.led_broker import ME, SECOND, TOPIC, TOPIC_ID, LedBroker, a_batch
+from support.node_bench import a_config
+
+HERE, THERE = "/a", "/b"
+NAME = TopicPartition(TOPIC, 0)
+NOT_FOUND, STORAGE_ERROR, NOT_AVAILABLE = 57, 56, 9
+
+
+@pytest.fixture
+def broker() -> LedBroker:
+    """Two directories; the partition lies in the first and holds a few records."""
+    one = LedBroker(a_config(log_dirs=f"{HERE},{THERE}"), brokers=(ME,))
+    one.node.partitions.wished_directories[NAME] = HERE
+    one.lead()
+    for number in range(5):
+        one.produce_now(a_batch(f"early {number}"))
+    return one
+
+
+def alter(broker: LedBroker, path: str, partition: int = 0) -> int:
+    topic = AlterReplicaLogDirTopic(name=TOPIC, partitions=(partition,))
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[topic])])
+    code: int = broker.ask(request, 2).results[0].partitions[0].error_code
+    return code
+
+
+def described(broker: LedBroker) -> dict[str, list[tuple[bool, int]]]:
+    """Of each directory, the partition's replicas in it: is it a copy, and how far is it behind?"""
+    return {
+        directory.log_dir: [
+            (each.is_future_key, each.offset_lag) for topic in directory.topics for each in topic.partitions
+        ]
+        for directory in broker.ask(DescribeLogDirsRequest(topics=None), 4).results
+    }
+
+
+def values(log: Log) -> list[bytes]:
+    """The log's bytes, batch by batch."""
+    found = log.read(log.log_start_offset, 10_000_000, log.end_offset, True)
+    assert found is not None
+    return [found.read()]
+
+
+def test_replica_is_copied_and_swapped(broker: LedBroker) -> None:
+    before = values(broker.log)
+    epochs = broker.log.epochs.entries()
+
+    assert alter(broker, THERE) == 0
+    assert described(broker) == {HERE: [(False, 0)], THERE: [(True, 5)]}
+    broker.advance(1_000)
+
+    assert described(broker) == {HERE: [], THERE: [(False, 0)]}
+    assert broker.log is broker.node.log_dirs.logs[NAME]
+    assert broker.log.directory == THERE
+    assert values(broker.log) == before
+    assert broker.log.epochs.entries() == epochs
+    assert broker.log.high_watermark == broker.log.end_offset == 5
+    assert broker.log.topic_id == TOPIC_ID
+    assert broker.fetch_now(0).records is not None
+    assert broker.produce_now(a_batch("later")).base_offset == 5
+    left = [entry.name for entry in broker.disk.list_directory(HERE) if entry.is_directory]
+    assert [name.endswith("-delete") for name in left] == [True]
+
+
+def test_records_that_come_during_the_move_are_moved_too(
+    broker: LedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_mover, "PORTION_BYTES", 1)
+    alter(broker, THERE)
+    for number in range(8):
+        broker.node.on_tick()
+        broker.settle()
+        assert broker.produce_now(a_batch(f"meanwhile {number}")).error_code == 0
+    broker.advance(1_000)
+
+    assert broker.log.directory == THERE
+    assert broker.log.end_offset == 13
+    assert broker.produce_now(a_batch("later")).base_offset == 13
+
+
+def test_a_copy_keeps_to_its_rate(broker: LedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_mover, "PORTION_BYTES", 1)
+    for number in range(6):
+        broker.produce_now(a_batch(f"{number}" * 1_000))
+    broker.node.partitions.throttles.directories.limit = 100
+
+    alter(broker, THERE)
+    broker.advance(5_000)
+    future = broker.node.log_dirs.futures.get(NAME)
+    assert future is not None
+    assert 0 < future.end_offset < broker.log.end_offset
+    broker.advance(200_000)
+
+    assert broker.log.directory == THERE
+
+
+def test_wish_for_the_present_place_ends_a_move(broker: LedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_mover, "PORTION_BYTES", 1)
+    alter(broker, THERE)
+    broker.node.on_tick()
+
+    assert alter(broker, HERE) == 0
+    broker.advance(1_000)
+
+    assert described(broker) == {HERE: [(False, 0)], THERE: []}
+    assert broker.log.directory == HERE
+
+
+def test_unknown_and_failed_directories_and_absent_replicas_are_refused(broker: LedBroker) -> None:
+    assert alter(broker, "/nowhere") == NOT_FOUND
+    assert alter(broker, THERE, partition=7) == NOT_AVAILABLE
+    broker.node.log_dirs.take_offline(THERE, "pulled out")
+    assert alter(broker, THERE) == STORAGE_ERROR
+    assert broker.log.directory == HERE
+
+
+def test_follower_moves_and_fetches_on_behind_its_last_record() -> None:
+    one = LedBroker(a_config(log_dirs=f"{HERE},{THERE}"), brokers=(ME, SECOND))
+    one.node.partitions.wished_directories[NAME] = HERE
+    one.follow()
+    one.connect_links()
+    batch = a_batch("of the leader")
+    batch[12:16] = one.epoch.to_bytes(4, "big")
+    answer(one, batch, 0)
+    assert one.log.end_offset == 1
+
+    alter(one, THERE)
+    one.advance(1_000)
+    assert one.log.directory == THERE
+
+    batch[0:8] = (1).to_bytes(8, "big")
+    answer(one, batch, 1)
+    assert one.log.end_offset == 2
+    assert one.log.high_watermark == 1
+
+
+def answer(one: LedBroker, batch: bytearray, high_watermark: int) -> None:
+    row = PartitionData(
+        partition_index=0,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,
+        log_start_offset=0,
+        records=bytes(batch),
+    )
+    topic = FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[row])
+    one.answer_peer(FetchRequest, FetchResponse(session_id=0, responses=[topic]))
+
+
+def test_deleted_replica_takes_its_copy_along(broker: LedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_mover, "PORTION_BYTES", 1)
+    alter(broker, THERE)
+    broker.node.on_tick()
+
+    broker.node.partitions.stop_replica(NAME, -2, delete=True)
+    broker.advance(1_000)
+
+    assert described(broker) == {HERE: [], THERE: []}
+    assert not [each for each in broker.disk.list_directory(THERE) if each.name.endswith("-future")]
+
+
+def test_log_that_is_cut_below_the_copy_is_copied_anew(broker: LedBroker) -> None:
+    alter(broker, THERE)
+    broker.node.on_tick()
+    future = broker.node.log_dirs.futures.get(NAME)
+    assert future is not None
+    assert future.end_offset == 5
+
+    broker.log.truncate_to(2)
+    broker.partition.leader.end_offset = broker.partition.leader.high_watermark = 2
+    broker.produce_now(a_batch("another third"))
+    broker.advance(1_000)
+
+    assert broker.log.directory == THERE
+    assert broker.log.end_offset == 3
+    assert b"another third" in values(broker.log)[0]
+    assert b"early 2" not in values(broker.log)[0]
+
+
+def test_replica_that_cannot_be_read_stays_and_says_so(
+    broker: LedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = f"{broker.log.path}/{0:020}.log"
+    content = bytearray(broker.disk.read_file(path))
+    content[-3] ^= 0xFF
+    broker.disk.write_file(path, content)
+
+    assert alter(broker, THERE) == 0
+    broker.advance(1_000)
+
+    assert broker.log.directory == HERE
+    assert described(broker)[THERE] == []
+    assert any("cannot be copied" in message for message in caplog.messages)
+
+
+def test_directory_that_fails_during_the_move_leaves_the_replica_where_it_is(broker: LedBroker) -> None:
+    alter(broker, THERE)
+    broker.node.on_tick()
+    broker.node.log_dirs.directories[THERE].failure = "pulled out"
+    broker.produce_now(a_batch("meanwhile"))
+    broker.advance(1_000)
+
+    assert broker.log.directory == HERE
+    assert broker.node.log_dirs.futures.get(NAME) is None
+    assert broker.produce_now(a_batch("later")).base_offset == 6
+
+
+def test_broker_that_restarts_in_the_middle_goes_on_with_the_copy(
+    broker: LedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_mover, "PORTION_BYTES", 1)
+    alter(broker, THERE)
+    broker.node.on_tick()
+    half = broker.node.log_dirs.futures.get(NAME)
+    assert half is not None
+    assert 0 < half.end_offset < 5
+    broker.node.partitions.background._checkpoint_high_watermarks()
+    broker.settle()
+    before = values(broker.log)
+    broker.disk.kill()
+    monkeypatch.setattr(node_bench, "CrashDisk", lambda _: broker.disk)
+
+    again = LedBroker(a_config(log_dirs=f"{HERE},{THERE}"), brokers=(ME,))
+    again.lead(is_new=False)
+    assert again.log.directory == HERE
+    again.advance(1_000)
+
+    assert again.log.directory == THERE
+    assert values(again.log) == before
+    assert described(again) == {HERE: [], THERE: [(False, 0)]}

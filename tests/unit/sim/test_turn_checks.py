@@ -1,0 +1,79 @@
+"""A member of an ISR that stays behind is a broken promise; one that has just come back is not."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.model.ids import TopicPartition
+from ottla.replication.isr import Isr
+from ottla.replication.leader import FollowerProgress
+from ottla.sim.history import History, Violation
+from ottla.sim.turn_checks import TurnChecks
+from ottla.sim.world import MILLISECOND, World
+
+LAG_MS = 1_000
+
+
+class Led:
+    """Broker 1 leads a partition that broker 2 follows, far behind."""
+
+    def __init__(self) -> None:
+        self.world = World(1)
+        self.leader = SimpleNamespace(
+            isr=Isr((1, 2)), followers={2: FollowerProgress(0)}, end_offset=9, lag_time_max_ms=LAG_MS
+        )
+        self.partition: Any = SimpleNamespace(
+            name=TopicPartition("topic-0", 0), leader_epoch=3, leader=self.leader
+        )
+        self.broker: Any = SimpleNamespace(world=self.world, life=1, awake_since_us=0)
+        self.checks = TurnChecks({}, History(), lambda name: None, lambda broker: False, 2)
+
+    def look(self, at_ms: int, isr: tuple[int, ...] = (1, 2)) -> None:
+        self.world.now_us = at_ms * MILLISECOND
+        self.leader.isr = Isr(isr)
+        self.checks._check_lag(self.broker, self.partition)
+
+
+def test_a_member_that_stays_behind_and_is_not_dropped_is_seen() -> None:
+    led = Led()
+    led.look(at_ms=2_000)
+
+    with pytest.raises(Violation, match=r"2 is in the ISR of topic-0-0 and behind since 2\.0 s"):
+        led.look(at_ms=4_500)
+
+
+def test_one_that_was_dropped_meanwhile_has_its_time_anew() -> None:
+    """Seeds 573041926 and 573042259."""
+    led = Led()
+    led.look(at_ms=2_000)
+    led.look(at_ms=3_000, isr=(1,))
+
+    led.look(at_ms=4_500)
+
+    with pytest.raises(Violation, match=r"behind since 4\.5 s"):
+        led.look(at_ms=7_000)
+
+
+def seen(offset: int, isr: list[int], logs: dict[int, tuple[int, int] | None]) -> bool:
+    """May a consumer have seen the offset? Of brokers the watermark and the end of the log, if any."""
+    name = TopicPartition("topic-0", 0)
+
+    def broker(marks: tuple[int, int] | None) -> Any:
+        log = None if marks is None else SimpleNamespace(high_watermark=marks[0], end_offset=marks[1])
+        found = None if log is None else SimpleNamespace(log=log)
+        partitions = SimpleNamespace(find=lambda *_: found)
+        return SimpleNamespace(node=SimpleNamespace(partitions=partitions))
+
+    brokers = {number: broker(marks) for number, marks in logs.items()}
+    checks = TurnChecks(brokers, History(), lambda name: {"isr": isr}, lambda broker: False, 2)
+    return checks.is_committed(name, offset)
+
+
+def test_what_consumers_see_is_below_a_watermark_or_its_leader_has_lost_its_disk() -> None:
+    """Seed 1946504203: the leader's answer was under way when its disk failed."""
+    assert seen(4, [1, 2], {1: (5, 9), 2: (3, 9)})
+    assert not seen(5, [1, 2], {1: (5, 9), 2: (3, 9)}), "all are there, and none knows it committed"
+    assert seen(5, [1, 2], {1: None, 2: (3, 6)})
+    assert not seen(6, [1, 2], {1: None, 2: (3, 6)}), "the other one lacks it"
+    assert not seen(5, [1], {1: None, 2: (3, 6)}), "none that counts is left"
