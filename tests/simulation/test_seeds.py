@@ -6,58 +6,62 @@ import os
 import secrets
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from ottla.sim.run import Outcome, run_seed
+from ottla.cli.sim_report import Sums, outcomes_of
+from ottla.sim.nemesis import KINDS
 
 pytestmark = pytest.mark.slow
 
-SHORT = (16, 15)
-LONG = (400, 60)
-"""How many seeds, and how many virtual seconds of faults each."""
+SHORT = 100
+LONG = 2_000
+SECONDS = 60
+JOBS = 2
+FAULTS_A_SEED = 10
 
-_TRACE = """
+_TRACES = """
 import logging
 logging.disable(logging.CRITICAL)
 from ottla.sim.run import run_seed
-print(run_seed({}, 10).trace)
+for seed in range({first}, {first} + 2):
+    outcome = run_seed(seed, 30)
+    print(seed, outcome.trace, outcome.events, outcome.acknowledged)
 """
 
 
-def _play(arguments: tuple[int, int]) -> Outcome:
-    import logging
-
-    logging.disable(logging.CRITICAL)
-    return run_seed(*arguments)
-
-
 def test_clusters_keep_their_promises_through_faults(long_form: bool) -> None:
-    count, seconds = LONG if long_form else SHORT
+    count = LONG if long_form else SHORT
     first = secrets.randbelow(2**31)
-    with ProcessPoolExecutor(2) as pool:
-        outcomes = list(pool.map(_play, [(first + number, seconds) for number in range(count)]))
+    sums = Sums()
 
+    outcomes = list(outcomes_of([(first + number, SECONDS) for number in range(count)], JOBS))
+
+    for outcome in outcomes:
+        sums.add(outcome)
     failed = [outcome for outcome in outcomes if outcome.failure is not None]
     story = "\n".join(failed[0].story[-60:]) if failed else ""
-    seeds = [outcome.seed for outcome in failed]
-    assert not failed, f"replay: ottla sim SEED --seconds {seconds} for {seeds}\n{story}\n{failed[0].failure}"
-    assert sum(outcome.acknowledged for outcome in outcomes) > 100 * count, "too little was at stake"
-    assert sum(outcome.faults.total() for outcome in outcomes) > 3 * count, "too little happened"
+    replays = [f"ottla sim {outcome.seed}: {outcome.failure}" for outcome in failed]
+    assert not failed, f"{story}\n" + "\n".join(replays)
+    assert min(outcome.faults.total() for outcome in outcomes) >= FAULTS_A_SEED, "too little happened"
+    assert min(outcome.virtual_seconds for outcome in outcomes) >= SECONDS
+    assert sums.counts["acknowledged"] > 200 * count, "too little was at stake"
+    assert sums.counts["commits"] > 10 * count, "groups did not work"
+    assert len(sums.calls) >= 30, f"only {sorted(sums.calls)} were asked for"
+    assert set(sums.faults) >= set(KINDS) - {"cut ring", "elect unclean"}, "a kind of fault never struck"
 
 
 def test_a_seed_is_the_same_run_whatever_the_hash_seed() -> None:
-    seed = secrets.randbelow(2**31)
+    first = secrets.randbelow(2**31)
 
-    def trace(hash_seed: str) -> str:
+    def traces(hash_seed: str) -> str:
         return subprocess.run(
-            [sys.executable, "-c", _TRACE.format(seed)],
+            [sys.executable, "-c", _TRACES.format(first=first)],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=240,
         ).stdout
 
-    assert trace("1") == trace("2"), f"seed {seed} is not the same twice"
+    assert traces("1") == traces("2"), f"seeds from {first} on are not the same twice"

@@ -1,6 +1,8 @@
 """A broker process in the simulated world: the real node behind a simulated edge."""
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -10,7 +12,9 @@ from ottla.broker.outputs import (
     AcceptClients,
     Close,
     CloseLink,
+    EndKeptSession,
     Exit,
+    KeepSession,
     OpenLink,
     Output,
     PauseReading,
@@ -22,14 +26,24 @@ from ottla.broker.outputs import (
     Write,
 )
 from ottla.config.areas import BrokerConfig
+from ottla.model.errors import LogDirectoryFailed
+from ottla.sim.disks import Disks
 from ottla.sim.network import Connection, Network
 from ottla.sim.world import MILLISECOND, SimClock, World
 from ottla.sim.zookeeper import ZooKeeperService
-from ottla.storage.crash_disk import CrashDisk
+from ottla.storage.log_dirs import CannotStart
 from ottla.zookeeper.ops import WatchEvent
 
 SIZE_BYTES = 4
 WORK_US = (100, 5_000)
+
+
+@dataclass(slots=True)
+class Doom:
+    """The process dies in the middle of a turn: after it sent so many things as controller."""
+
+    steps: int
+    then: Callable[[], None]
 
 
 class FrameCutter:
@@ -39,6 +53,8 @@ class FrameCutter:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
+        if not self._rest and int.from_bytes(data[:SIZE_BYTES], "big") == len(data) - SIZE_BYTES:
+            return [data[SIZE_BYTES:]]
         self._rest += data
         frames = []
         while len(self._rest) >= SIZE_BYTES:
@@ -101,7 +117,7 @@ class SimBroker:
         network: Network,
         zookeeper: ZooKeeperService,
         config: BrokerConfig,
-        disk: CrashDisk,
+        disk: Disks,
     ) -> None:
         self.world = world
         self.network = network
@@ -114,9 +130,15 @@ class SimBroker:
         self.is_running = False
         self.is_paused = False
         self.life = 0
+        self.awake_since_us = 0
         self.exit: Exit | None = None
         self.node: Node
         self.on_turn: Callable[[SimBroker], None] | None = None
+        self.doom: Doom | None = None
+        self.calls: Counter[int] = Counter()
+        """How often each API was asked, by its key."""
+        self._kept_session: int | None = None
+        """What a file in the log directory tells the next process of this one's session."""
         self._clients: dict[int, ServerEnd] = {}
         self._links: dict[int, LinkEnd] = {}
         self._next_client = 0
@@ -134,6 +156,7 @@ class SimBroker:
         self.exit = None
         self._clients, self._links, self._inbox = {}, {}, []
         self._tick_at_ms = None
+        self.awake_since_us = self.world.now_us
         self.node = Node(self.config, self.clock, self.disk, Random(self.world.chance.getrandbits(64)))
         self.node.start()
         self.world.tell(f"broker {self.config.broker_id} starts")
@@ -151,9 +174,16 @@ class SimBroker:
         assert not self.is_running, "the process died with the machine"
         self.disk.power_cut()
 
+    def wipe(self) -> None:
+        """The disks were replaced by empty ones; only for a process that is dead."""
+        assert not self.is_running, "disks are changed while the machine is off"
+        self.disk.wipe()
+        self._kept_session = None
+
     def _gone(self) -> None:
         self.is_running = False
         self.life += 1
+        self.doom = None
         self.disk.kill()
         self.network.stop_listening(self.host, self.port)
         self.network.host_died(self.host)
@@ -169,6 +199,7 @@ class SimBroker:
         self.world.tell(f"broker {self.config.broker_id} goes on")
         self.is_paused = False
         self.is_running = True
+        self.awake_since_us = self.world.now_us
         inbox, self._inbox = self._inbox, []
         for run in inbox:
             self.enter(run)
@@ -200,11 +231,25 @@ class SimBroker:
     def _end_turn(self) -> None:
         while self.is_running and (outputs := self.node.take_outputs()):
             for output in outputs:
+                if self.doom is not None and self._dies_before(output, self.doom):
+                    return
                 self._perform(output)
         if self.is_running:
             self._aim()
             if self.on_turn is not None:
                 self.on_turn(self)
+
+    def _dies_before(self, output: Output, doom: Doom) -> bool:
+        if not isinstance(output, SubmitToZooKeeper | SendOnLink) or not self.node.controller.is_active:
+            return False
+        doom.steps -= 1
+        if doom.steps > 0:
+            return False
+        self.doom = None
+        self.world.tell(f"broker {self.config.broker_id} dies in mid-turn, before {type(output).__name__}")
+        self.kill()
+        doom.then()
+        return True
 
     def _aim(self) -> None:
         deadline_ms = self.node.next_deadline_ms()
@@ -246,6 +291,12 @@ class SimBroker:
                 self.network.stop_listening(self.host, self.port)
             case Exit():
                 self._exit(output)
+            case KeepSession():
+                session = self.zookeeper.session_of(self)
+                self._kept_session = session.number if session is not None else None
+            case EndKeptSession():
+                if output.session_id == self._kept_session:
+                    self.zookeeper.end_of_dead(output.session_id)
             case PauseReading() | ResumeReading():
                 pass
 
@@ -257,7 +308,7 @@ class SimBroker:
     def _work(self, output: RunInThread) -> None:
         try:
             outcome = output.work()
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, LogDirectoryFailed, CannotStart) as error:
             outcome = error
         self.node.on_work_done(output.token, outcome)
 
@@ -280,6 +331,7 @@ class SimBroker:
 
     def request_came(self, number: int, frame: bytes) -> None:
         if number in self._clients:
+            self.calls[int.from_bytes(frame[:2], "big")] += 1
             self.node.on_request(number, memoryview(bytearray(frame)))
 
     def client_lost(self, number: int) -> None:

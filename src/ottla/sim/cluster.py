@@ -1,48 +1,41 @@
 """A whole cluster in one world: brokers, ZooKeeper, clients, and the checks that run beside them."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.config.areas import BrokerConfig
 from ottla.config.broker_file import read_broker_file
-from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.records.batch import batches
+from ottla.sim.admin import Admin, Onlooker
 from ottla.sim.broker import SimBroker
-from ottla.sim.clients import Client, Consumer, Producer
+from ottla.sim.churn import PREFIX as CHURNED
+from ottla.sim.churn import Churn
+from ottla.sim.consumers import Consumer
+from ottla.sim.disks import Disks
+from ottla.sim.group_truth import GroupTruth
+from ottla.sim.groups import Member
 from ottla.sim.history import History, Violation
 from ottla.sim.network import Network
+from ottla.sim.plan import Shape, TopicKind, TopicShape
+from ottla.sim.producers import CarelessProducer, Producer
+from ottla.sim.scripts import play
+from ottla.sim.turn_checks import TurnChecks
 from ottla.sim.world import MILLISECOND, SECOND, World
+from ottla.sim.znode_checks import ZnodeChecks
 from ottla.sim.zookeeper import ZooKeeperService
-from ottla.storage.crash_disk import CrashDisk
-from ottla.storage.log import Log
-from ottla.wire.apis.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from ottla.wire.keys import ApiKey
+from ottla.zookeeper import paths
 
 PORT = 9092
-CREATE_TOPICS_VERSION = 5
-
-
-@dataclass
-class Shape:
-    """What a run is made of; most of it is drawn from the seed."""
-
-    brokers: int = 3
-    topics: int = 1
-    partitions: int = 2
-    replication_factor: int = 3
-    min_insync_replicas: int = 2
-    settings: dict[str, str] = field(default_factory=dict)
+GROUP = "group-0"
+OFFSETS_TOPIC = "__consumer_offsets"
+PACE_MS = (500, 2_500)
 
 
 class Cluster:
-    """Brokers 1 to n, all started, with the topics of the shape."""
+    """Brokers 1 to n with the topics and clients of a shape."""
 
     def __init__(self, world: World, shape: Shape) -> None:
         self.world = world
@@ -52,35 +45,56 @@ class Cluster:
         self.history = History()
         self.addresses = {number: (f"broker-{number}", PORT) for number in range(1, shape.brokers + 1)}
         self.brokers = {number: self._make_broker(number) for number in self.addresses}
-        self.producers: list[Producer] = []
-        self.consumers: list[Consumer] = []
         self.forgetful: list[SimBroker] = []
         """Brokers that lost what was not flushed and still count as in sync."""
-        self.admin = Client(world, self.network, "admin", self.addresses)
-        self._leaders: dict[tuple[TopicPartition, int], int] = {}
-        self._watermarks: dict[tuple[TopicPartition, int, int, int], int] = {}
+        self.znodes = ZnodeChecks(world, self.zookeeper.tree, self.history, self._life_of)
+        self.znodes.unclean_allowed = {t.name for t in shape.topics if t.kind is TopicKind.UNCLEAN}
+        self.zookeeper.on_write = self.znodes.on_write
+        self.checks = TurnChecks(
+            self.brokers,
+            self.history,
+            self.state_of,
+            lambda broker: broker in self.forgetful,
+            shape.min_insync_replicas,
+        )
+        self.history.on_acked = self.checks.on_acked
+        for broker in self.brokers.values():
+            broker.on_turn = self.checks.after_turn
+        self.admin = Admin(world, self.network, "admin", self.addresses)
+        self.onlooker = Onlooker(world, self.network, "onlooker", self.addresses)
+        self.churn: Churn | None = None
+        self.producers: list[Producer] = []
+        self.careless: list[CarelessProducer] = []
+        self.consumers: list[Consumer] = []
+        self.group = GroupTruth(world, GROUP)
+        self.members: list[Member] = []
+
+    def _life_of(self, number: int) -> int:
+        return self.brokers[number].life if number in self.brokers else -1
 
     def _make_broker(self, number: int) -> SimBroker:
-        disk = CrashDisk(self.world.chance)
         config = self._config(number)
-        broker = SimBroker(self.world, self.network, self.zookeeper, config, disk)
-        broker.on_turn = self._check_turn
-        return broker
+        disk = Disks(self.world.chance, tuple(config.log_management.log_dirs))
+        return SimBroker(self.world, self.network, self.zookeeper, config, disk)
 
     def _config(self, number: int) -> BrokerConfig:
         host, port = self.addresses[number]
+        directories = [f"/data-{number}-{index}" for index in range(self.shape.directories)]
         settings = {
             "broker.id": str(number),
             "listeners": f"PLAINTEXT://{host}:{port}",
             "zookeeper.connect": "zookeeper:2181",
             "zookeeper.session.timeout.ms": "3000",
-            "log.dirs": f"/data-{number}",
+            "log.dirs": ",".join(directories),
             "replica.lag.time.max.ms": "4000",
             "auto.create.topics.enable": "false",
             "controlled.shutdown.retry.backoff.ms": "500",
-            "offsets.topic.replication.factor": str(min(3, self.shape.brokers)),
-            "offsets.topic.num.partitions": "3",
+            "offsets.topic.replication.factor": "3",
+            "offsets.topic.num.partitions": "2",
             "group.initial.rebalance.delay.ms": "100",
+            "group.min.session.timeout.ms": "1000",
+            "log.retention.check.interval.ms": "3000",
+            "log.cleaner.backoff.ms": "3000",
             **self.shape.settings,
         }
         file = read_broker_file(settings, host)
@@ -92,65 +106,20 @@ class Cluster:
     def start(self) -> None:
         for broker in self.brokers.values():
             broker.start()
-        self.await_(self._all_registered, 20 * SECOND, "all brokers are members")
-        for topic in range(self.shape.topics):
-            self._create_topic(f"topic-{topic}")
+        self.await_(self.all_registered, 20 * SECOND, "all brokers are members")
+        for topic in self.shape.topics:
+            self._create_topic(topic)
 
-    def _all_registered(self) -> bool:
-        """Every broker is up, holds its registration, and knows of all the others."""
-        for number, broker in self.brokers.items():
-            if not broker.is_running or len(broker.node.metadata.brokers) < len(self.brokers):
-                return False
-            node = self.zookeeper.tree.nodes.get(f"/brokers/ids/{number}")
-            session = self.zookeeper.session_of(broker)
-            if node is None or session is None or node.owner != session.number:
-                return False
-        return True
+    def _create_topic(self, topic: TopicShape) -> None:
+        done: list[Any] = []
+        play(self.admin, self.admin.create_topic(topic, self.shape), done.append)
+        self.await_(lambda: bool(done), 30 * SECOND, f"{topic.name} is created")
 
-    def _create_topic(self, name: str) -> None:
-        configs = [
-            CreatableTopicConfig(name="min.insync.replicas", value=str(self.shape.min_insync_replicas)),
-        ]
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=self.shape.partitions,
-            replication_factor=self.shape.replication_factor,
-            configs=configs,
-        )
-        done: list[bool] = []
-
-        def attempt() -> None:
-            self.admin.refresh([], ask)
-
-        def ask() -> None:
-            if self.admin.controller < 0:
-                self.admin.later(attempt)
-                return
-            request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-            rpc = self.admin.rpc(self.admin.controller)
-            rpc.ask(request, CREATE_TOPICS_VERSION, CreateTopicsResponse, heard)
-
-        def heard(response: CreateTopicsResponse | None) -> None:
-            code = response.topics[0].error_code if response is not None else -1
-            if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                done.append(True)
-            else:
-                self.admin.later(attempt)
-
-        attempt()
-        self.await_(lambda: bool(done), 30 * SECOND, f"{name} is created")
-
-    def partitions(self) -> list[TopicPartition]:
-        return [
-            TopicPartition(f"topic-{topic}", partition)
-            for topic in range(self.shape.topics)
-            for partition in range(self.shape.partitions)
-        ]
-
-    def start_clients(self, producers: int) -> None:
-        for number in range(producers):
-            partition = self.partitions()[number % len(self.partitions())]
-            pace_us = self.world.between(5, 60) * MILLISECOND
+    def start_clients(self) -> None:
+        partitions = self.partitions()
+        for number in range(max(self.shape.producers, len(self.shape.topics))):
+            topic = self.shape.topics[number % len(self.shape.topics)]
+            partition = TopicPartition(topic.name, self.world.between(0, topic.partitions - 1))
             producer = Producer(
                 self.world,
                 self.network,
@@ -158,42 +127,129 @@ class Cluster:
                 self.addresses,
                 partition,
                 self.history,
-                pace_us,
+                self._pace_us(),
+                is_keyed=topic.kind is TopicKind.COMPACTED,
             )
             self.producers.append(producer)
             producer.start()
-        for partition in self.partitions():
-            consumer = Consumer(
-                self.world, self.network, f"consumer-{partition}", self.addresses, partition, self.history
+        for number in range(self.shape.careless_producers):
+            careless = CarelessProducer(
+                self.world,
+                self.network,
+                f"careless-{number}",
+                self.addresses,
+                TopicPartition("topic-0", 0),
+                self.history,
+                self._pace_us(),
             )
-            self.consumers.append(consumer)
-            consumer.start()
+            self.careless.append(careless)
+            careless.start()
+        for partition in partitions:
+            self._start_consumer(partition)
+        self._start_group()
+        if self.shape.churns:
+            self.churn = Churn(self.world, self.network, self.addresses, self.shape)
+            self.churn.start()
+
+    def _pace_us(self) -> int:
+        return self.world.between(*PACE_MS) * MILLISECOND
+
+    def _start_consumer(self, partition: TopicPartition) -> None:
+        consumer = Consumer(
+            self.world,
+            self.network,
+            self.addresses,
+            partition,
+            self.kind_of(partition.topic),
+            self.history,
+            self.checks.is_committed,
+        )
+        self.consumers.append(consumer)
+        consumer.start()
+
+    def _start_group(self) -> None:
+        for number in range(self.shape.members):
+            member = Member(
+                self.world, self.network, number, self.addresses, self.group, lambda: self.partitions()[:4]
+            )
+            self.members.append(member)
+            member.start()
+
+    def clients(self) -> list[str]:
+        """The hosts of all clients."""
+        return [each.host for each in (*self.producers, *self.careless, *self.consumers, *self.members)] + [
+            "admin"
+        ]
 
     def await_(self, condition: Callable[[], bool], limit_us: int, what: str) -> None:
         """Let time pass until that holds; too late is a violation of liveness."""
         if not self.world.run_while(lambda: not condition(), limit_us):
             raise Violation(f"stuck: after {limit_us // SECOND} s it still does not hold that {what}")
 
-    # -- checks that run beside everything ---------------------------------------------------
+    # -- what there is -----------------------------------------------------------------------
 
-    def _check_turn(self, broker: SimBroker) -> None:
-        """After every turn of a broker: one leader an epoch, and watermarks that never go back."""
-        number = broker.config.broker_id
-        for partition in broker.node.partitions.all():
-            leader = partition.leader
-            if leader is None:
-                continue
-            epoch = int(partition.leader_epoch)
-            known = self._leaders.setdefault((partition.name, epoch), number)
-            if known != number:
-                raise Violation(f"two leaders of {partition.name} in epoch {epoch}: {known} and {number}")
-            key = (partition.name, epoch, number, broker.life)
-            watermark = int(partition.log.high_watermark)
-            if watermark < self._watermarks.get(key, 0):
-                raise Violation(f"the watermark of {partition.name} went back to {watermark} on {number}")
-            self._watermarks[key] = watermark
-            if watermark > partition.log.end_offset:
-                raise Violation(f"the watermark of {partition.name} is beyond the log's end on {number}")
+    def kind_of(self, topic: str) -> TopicKind:
+        """What may happen to a topic's records. Those of the groups are compacted, by each replica in its own
+        time: a clock that jumps by years makes their segments old enough to be rolled."""
+        if topic == OFFSETS_TOPIC:
+            return TopicKind.COMPACTED
+        return next((each.kind for each in self.shape.topics if each.name == topic), TopicKind.PLAIN)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Those that clients work on."""
+        return [
+            TopicPartition(topic.name, partition)
+            for topic in self.shape.topics
+            for partition in range(topic.partitions)
+        ]
+
+    def assignments(self) -> dict[TopicPartition, list[int]]:
+        """By ZooKeeper: every partition but those of topics that come and go, with its replicas."""
+        found: dict[TopicPartition, list[int]] = {}
+        for name in sorted(self.zookeeper.tree.nodes[paths.TOPICS].children):
+            topic = self.topic_of(name)
+            if topic is not None and not name.startswith(CHURNED):
+                for index, replicas in topic["partitions"].items():
+                    found[TopicPartition(name, int(index))] = replicas
+        return found
+
+    def topic_of(self, name: str) -> dict[str, Any] | None:
+        return self._znode(paths.topic(name))
+
+    def state_of(self, partition: TopicPartition) -> dict[str, Any] | None:
+        return self._znode(paths.partition_state(partition))
+
+    def _znode(self, path: str) -> dict[str, Any] | None:
+        node = self.zookeeper.tree.nodes.get(path)
+        return json.loads(node.data) if node is not None and node.data else None
+
+    def calls(self) -> Counter[str]:
+        """How often each API was asked for, over all brokers."""
+        calls: Counter[int] = Counter()
+        for broker in self.brokers.values():
+            calls.update(broker.calls)
+        return Counter({ApiKey(key).name: count for key, count in calls.items()})
+
+    def all_registered(self) -> bool:
+        """Every broker is up, holds its registration, and knows of all the others."""
+        for number, broker in self.brokers.items():
+            if not broker.is_running or len(broker.node.metadata.brokers) < len(self.brokers):
+                return False
+            node = self.zookeeper.tree.nodes.get(paths.broker(number))
+            session = self.zookeeper.session_of(broker)
+            if node is None or session is None or node.owner != session.number:
+                return False
+        return True
+
+    def is_whole(self) -> bool:
+        """Everyone is there, and every partition has a leader and all its replicas in sync."""
+        if not self.all_registered():
+            return False
+        for partition, replicas in self.assignments().items():
+            state = self.state_of(partition)
+            if state is None or state["leader"] < 0 or set(state["isr"]) != set(replicas):
+                return False
+        return True
 
     # -- starting again ----------------------------------------------------------------------
 
@@ -206,105 +262,17 @@ class Cluster:
         number = broker.config.broker_id
 
         def look() -> None:
-            states = {partition: self._state(partition) for partition in self.partitions()}
+            states = {partition: self.state_of(partition) for partition in self.assignments()}
             counted_on = {p: state["isr"] for p, state in states.items() if state and number in state["isr"]}
             if any(isr != [number] for isr in counted_on.values()):
                 self.world.after(SECOND // 2, look)
                 return
             for partition in counted_on:
                 # The last replica in sync forgot: nobody can promise anything any more (KIP-966).
-                self.world.tell(f"{partition} may have lost records: its last replica in sync lost power")
+                self.world.tell(f"{partition} may have lost records: its last replica in sync forgot")
                 self.history.unclean.add(partition)
+                self.group.is_void = self.group.is_void or partition.topic == OFFSETS_TOPIC
             self.forgetful.remove(broker)
             broker.start()
 
         self.world.after(SECOND // 2, look)
-
-    # -- the end -----------------------------------------------------------------------------
-
-    def heal(self) -> None:
-        """No more faults: everyone is up and can talk."""
-        self.world.tell("all faults heal")
-        self.network.unblock_all()
-        self.network.is_slow = False
-        self.zookeeper.is_up = True
-        self.zookeeper.is_slow = False
-        for broker in self.brokers.values():
-            if broker.is_paused:
-                broker.resume()
-        self._keep_running()
-
-    def _keep_running(self) -> None:
-        """From now on, whoever ends is started again: some were just about to stop when all healed."""
-        for broker in self.brokers.values():
-            if self.may_start(broker):
-                broker.start()
-        self.world.after(SECOND, self._keep_running)
-
-    def check_end(self) -> None:
-        """Everything converges, and nothing that was promised is missing."""
-        self.await_(self.is_whole, 90 * SECOND, "every partition has its full ISR again")
-        for producer in self.producers:
-            producer.is_stopped = True
-        self.await_(self._producers_are_served, 60 * SECOND, "producers are served")
-        self.await_(self._consumers_are_done, 30 * SECOND, "consumers read everything")
-        sound = [c for c in self.consumers if c.partition not in self.history.unclean]
-        self.history.check_final({consumer.partition: consumer.log for consumer in sound})
-        self.await_(self._replicas_ended_equal, 30 * SECOND, "followers hold what their leaders hold")
-        self._check_replicas()
-
-    def _producers_are_served(self) -> bool:
-        """Where records were lost, a producer's sequence cannot go on: nothing is asked there."""
-        return all(p.is_idle or p.partition in self.history.unclean for p in self.producers)
-
-    def _replicas(self, name: TopicPartition) -> dict[int, Log]:
-        found = {number: broker.node.partitions.find(*name) for number, broker in self.brokers.items()}
-        return {number: partition.log for number, partition in found.items() if partition is not None}
-
-    def _replicas_ended_equal(self) -> bool:
-        return all(
-            len({log.end_offset for log in self._replicas(name).values()}) == 1 for name in self.partitions()
-        )
-
-    def is_whole(self) -> bool:
-        for partition in self.partitions():
-            state = self._state(partition)
-            if state is None or state["leader"] < 0 or len(state["isr"]) < self.shape.replication_factor:
-                return False
-        return self._all_registered()
-
-    def _state(self, partition: TopicPartition) -> dict[str, Any] | None:
-        path = f"/brokers/topics/{partition.topic}/partitions/{partition.partition}/state"
-        node = self.zookeeper.tree.nodes.get(path)
-        return json.loads(node.data) if node is not None and node.data else None
-
-    def _consumers_are_done(self) -> bool:
-        for consumer in self.consumers:
-            if consumer.partition in self.history.unclean:
-                continue
-            state = self._state(consumer.partition)
-            if state is None or not isinstance(leader := state["leader"], int) or leader < 0:
-                return False
-            partition = self.brokers[leader].node.partitions.find(*consumer.partition)
-            if partition is None or consumer.position < partition.log.end_offset:
-                return False
-        return True
-
-    def _check_replicas(self) -> None:
-        """After everything came to rest the replicas are the same, byte for byte."""
-        for name in self.partitions():
-            contents = {number: _bytes_of(log) for number, log in self._replicas(name).items()}
-            if len(set(contents.values())) > 1:
-                sizes = {number: len(data) for number, data in contents.items()}
-                raise Violation(f"replicas of {name} differ: {sizes}")
-
-
-def _bytes_of(log: Log) -> bytes:
-    offset, parts = log.log_start_offset, []
-    while offset < log.end_offset:
-        piece = log.read(offset, 1 << 20, log.end_offset, True)
-        assert piece is not None, "a log can be read between its start and its end"
-        data = bytes(piece.buffer())
-        parts.append(data)
-        offset = max(header.last_offset for header in batches(data)) + 1
-    return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from typing import Protocol, TypeAlias
 
 from ottla.sim.world import SECOND, World
@@ -87,6 +88,8 @@ class Network:
     def __init__(self, world: World) -> None:
         self.world = world
         self.is_slow = False
+        self.slow_hosts: dict[str, None] = {}
+        """Links of their own: whatever goes to or from these is late."""
         self._blocked: dict[tuple[str, str], None] = {}
         self._servers: dict[tuple[str, int], Accept] = {}
         self._connections: dict[Connection, None] = {}
@@ -152,6 +155,13 @@ class Network:
     def forget(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
 
+    def reset_some(self, luck: Random, share: float) -> int:
+        """Connections break; what was under way on them may or may not have arrived."""
+        broken = [each for each in self._connections if luck.random() < share]
+        for connection in broken:
+            connection.reset("connection reset by peer")
+        return len(broken)
+
     def host_died(self, host: str) -> None:
         """The kernel of a dead process resets its connections; those behind a cut notice late."""
         for connection in list(self._connections):
@@ -166,7 +176,10 @@ class Network:
         if self.is_blocked(pipe.source, pipe.destination) or pipe.stalled:
             self._stall(pipe, data)
             return
-        arrival_us = max(self.world.now_us + self.latency_us(), pipe.last_us)
+        latency_us = self.latency_us()
+        if self.slow_hosts and (pipe.source in self.slow_hosts or pipe.destination in self.slow_hosts):
+            latency_us += self.world.between(*SLOW_LATENCY_US)
+        arrival_us = max(self.world.now_us + latency_us, pipe.last_us)
         pipe.last_us = arrival_us
 
         def deliver() -> None:

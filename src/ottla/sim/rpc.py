@@ -25,6 +25,8 @@ class Rpc:
         self._life = 0
         self._correlation = 0
         self._waiting: dict[int, tuple[type[Response], int, Callable[[Any], None]]] = {}
+        self._asked_us: dict[int, int] = {}
+        self._is_watched = False
         self._unsent: list[tuple[int, bytes]] = []
         self._cutter = FrameCutter()
 
@@ -36,15 +38,27 @@ class Rpc:
         number = self._correlation
         self._waiting[number] = (answer, version, then)
         self._unsent.append((number, b"".join(frame_request(message, version, number, self.host))))
-        life = self._life
-        self._world.after(REQUEST_LIMIT_US, lambda: self._give_up(life, number))
+        if not self._is_watched:
+            self._is_watched = True
+            self._world.after(REQUEST_LIMIT_US, self._watch)
+        self._asked_us[number] = self._world.now_us
         self._flush()
 
-    def _give_up(self, life: int, number: int) -> None:
-        if self._life == life and number in self._waiting:
-            if self._connection is not None:
-                self._connection.close(self)
-            self.lost("no answer in time")
+    def _watch(self) -> None:
+        """Give the connection up when its oldest question has waited too long."""
+        self._is_watched = False
+        if not self._waiting:
+            return
+        silent_us = self._world.now_us - self._asked_us[next(iter(self._waiting))]
+        if silent_us < REQUEST_LIMIT_US:
+            self._is_watched = True
+            self._world.after(REQUEST_LIMIT_US - silent_us, self._watch)
+            return
+        if self._world.on_silence is not None:
+            self._world.on_silence(self.host, self._address[0])
+        if self._connection is not None:
+            self._connection.close(self)
+        self.lost("no answer in time")
 
     def _flush(self) -> None:
         if self._connection is not None:
@@ -78,6 +92,7 @@ class Rpc:
         for frame in self._cutter.feed(data):
             number = int.from_bytes(frame[:4], "big")
             waiting = self._waiting.pop(number, None)
+            self._asked_us.pop(number, None)
             if waiting is not None:
                 cls, version, then = waiting
                 _, message = decode_response(cls, version, frame)
@@ -90,6 +105,7 @@ class Rpc:
         self._is_opening = False
         self._cutter = FrameCutter()
         self._unsent.clear()
+        self._asked_us.clear()
         waiting, self._waiting = self._waiting, {}
         for _, _, then in waiting.values():
             then(None)

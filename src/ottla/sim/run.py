@@ -1,13 +1,35 @@
 """One seed: a cluster, its clients and its faults, and what came of it."""
 
+import gc
+import traceback
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ottla.sim.cluster import Cluster, Shape
-from ottla.sim.nemesis import Nemesis
+from ottla.broker.controller_steps import TermEnded
+from ottla.model.errors import InvariantBroken, LogDirectoryFailed, MalformedRequest
+from ottla.sim.cluster import Cluster
+from ottla.sim.ending import Ending
+from ottla.sim.history import Violation
+from ottla.sim.nemesis import KINDS, Nemesis
+from ottla.sim.plan import FAULT_SECONDS, Plan, draw_plan
 from ottla.sim.world import SECOND, World
 
-FAULT_SECONDS = 60
+CRASHES = (
+    AssertionError,
+    ArithmeticError,
+    AttributeError,
+    InvariantBroken,
+    LogDirectoryFailed,
+    LookupError,
+    MalformedRequest,
+    OSError,
+    RuntimeError,
+    TermEnded,
+    TypeError,
+    ValueError,
+)
+"""What a broken promise, or broken code, may raise."""
 
 
 @dataclass
@@ -19,59 +41,81 @@ class Outcome:
     events: int
     acknowledged: int
     read: int
+    commits: int
     faults: Counter[str]
+    calls: Counter[str]
     trace: str
+    elections: int = 0
     failure: str | None = None
     story: list[str] = field(default_factory=list)
 
 
-def draw_shape(world: World) -> Shape:
-    """Brokers, partitions and settings differ from seed to seed."""
-    brokers = world.chance.choice([3, 3, 4, 5])
-    return Shape(
-        brokers=brokers,
-        topics=world.between(1, 2),
-        partitions=world.between(1, 4),
-        replication_factor=3,
-        min_insync_replicas=2,
-        settings={
-            "replica.lag.time.max.ms": str(world.chance.choice([1_000, 2_000, 4_000])),
-            "zookeeper.session.timeout.ms": str(world.chance.choice([1_000, 3_000])),
-            "log.segment.bytes": str(world.chance.choice([2_048, 16_384, 1_073_741_824])),
-            "num.replica.fetchers": str(world.chance.choice([1, 2])),
-            "auto.leader.rebalance.enable": world.chance.choice(["true", "false"]),
-            "leader.imbalance.check.interval.seconds": "5",
-        },
-    )
+def _place(error: BaseException) -> str:
+    """Where code broke, innermost last."""
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    return " > ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames)
 
 
-def run_seed(seed: int, fault_seconds: int = FAULT_SECONDS, listener: object = None) -> Outcome:
+def plan_of(seed: int, seconds: int = FAULT_SECONDS) -> Plan:
+    """What the seed decides."""
+    return draw_plan(seed, KINDS, seconds)
+
+
+def run_seed(
+    seed: int, seconds: int = FAULT_SECONDS, listener: Callable[[str], None] | None = None
+) -> Outcome:
     """Play a seed to its end; a broken promise is in the outcome, not raised."""
-    world = World(seed)
-    if callable(listener):
-        world.listener = listener
-    cluster = Cluster(world, draw_shape(world))
-    nemesis = Nemesis(cluster)
+    return run_plan(plan_of(seed, seconds), listener)
+
+
+def run_plan(plan: Plan, listener: Callable[[str], None] | None = None) -> Outcome:
+    """Play a plan to its end. Garbage is collected once, when it is over: a run makes much, and is short.
+
+    What was there before is none of it, and is left out of that collection.
+    """
+    was_collecting = gc.isenabled()
+    gc.disable()
+    gc.freeze()
+    try:
+        return _play(plan, listener)
+    finally:
+        if was_collecting:
+            gc.enable()
+        gc.collect()
+        gc.unfreeze()
+
+
+def _play(plan: Plan, listener: Callable[[str], None] | None) -> Outcome:
+    world = World(plan.seed)
+    world.listener = listener
+    cluster = Cluster(world, plan.shape)
+    nemesis = Nemesis(cluster, plan.strikes)
     failure: str | None = None
     try:
         cluster.start()
-        cluster.start_clients(producers=world.between(2, 5))
+        cluster.start_clients()
         nemesis.begin()
-        world.run_until(world.now_us + fault_seconds * SECOND)
+        world.run_until(world.now_us + plan.seconds * SECOND)
         nemesis.is_over = True
-        cluster.heal()
-        cluster.check_end()
-    except AssertionError as broken:
+        ending = Ending(cluster)
+        ending.heal()
+        ending.check()
+    except CRASHES as broken:
         failure = f"{type(broken).__name__}: {broken}"
+        if not isinstance(broken, Violation):
+            failure += f" in {_place(broken)}"
         world.tell(failure)
     return Outcome(
-        seed=seed,
+        seed=plan.seed,
         virtual_seconds=world.now_us / SECOND,
         events=world.events,
         acknowledged=cluster.history.acknowledged,
         read=cluster.history.read,
+        commits=cluster.group.commits,
         faults=nemesis.injected,
+        calls=cluster.calls(),
         trace=world.trace_hash(),
+        elections=cluster.znodes.elections,
         failure=failure,
         story=world.story,
     )

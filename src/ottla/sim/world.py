@@ -7,6 +7,8 @@ from random import Random
 
 SECOND = 1_000_000
 MILLISECOND = 1_000
+ASK_US = 20 * MILLISECOND
+"""How often it is asked whether what is awaited has come."""
 WALL_START_MS = 1_700_000_000_000
 
 
@@ -18,10 +20,15 @@ class World:
         self.chance = Random(seed)
         self.now_us = 0
         self.events = 0
+        self.busy_until_us = 0
+        """Something is happening to the cluster until then: clients are in a hurry."""
+        self.on_silence: Callable[[str, str], None] | None = None
+        """Called with who asked whom when a question stays without an answer."""
         self.story: list[str] = []
         self.listener: Callable[[str], None] | None = None
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
+        self._heading = ""
         self._trace = hashlib.blake2b(digest_size=8)
 
     @property
@@ -43,20 +50,31 @@ class World:
         self.now_us = until_us
 
     def run_while(self, condition: Callable[[], bool], limit_us: int) -> bool:
-        """Let time pass while that holds; whether it ended within the limit."""
+        """Let time pass while that holds; whether it ended within the limit. Asked now and then only."""
         until_us = self.now_us + limit_us
         while condition():
-            if not self._heap or self._heap[0][0] > until_us:
-                self.now_us = until_us
+            ask_us = self.now_us + ASK_US
+            while self._heap and self._heap[0][0] <= min(ask_us, until_us):
+                due_us, _, run = heapq.heappop(self._heap)
+                self.now_us = due_us
+                self.events += 1
+                run()
+            self.now_us = min(ask_us, until_us)
+            if self.now_us >= until_us:
                 return not condition()
-            due_us, _, run = heapq.heappop(self._heap)
-            self.now_us = due_us
-            self.events += 1
-            run()
         return True
+
+    def announce(self, line: str) -> None:
+        """A line that is told before the next one, if there is one."""
+        self._heading = line
 
     def tell(self, line: str) -> None:
         """A line of the story; the trace's hash is made of these."""
+        heading, self._heading = self._heading, ""
+        if heading:
+            self.tell(heading)
+        if not line:
+            return
         stamped = f"{self.now_us / SECOND:11.6f} {line}"
         self._trace.update(stamped.encode())
         self.story.append(stamped)
@@ -71,7 +89,13 @@ class World:
         return self._trace.hexdigest()
 
     def between(self, low: int, high: int) -> int:
-        return self.chance.randint(low, high)
+        """What ``randint`` gives, by a shorter way: it is asked for every message."""
+        count = high - low + 1
+        bits = count.bit_length()
+        drawn = self.chance.getrandbits(bits)
+        while drawn >= count:
+            drawn = self.chance.getrandbits(bits)
+        return low + drawn
 
     def happens(self, probability: float) -> bool:
         return self.chance.random() < probability

@@ -96,6 +96,7 @@ class ZooKeeperService:
         self.on_write: Callable[[Op, Any], None] | None = None
         self._untold: list[Session] = []
         """Sessions that are over while their owners believe in them."""
+        self._away_until_us: dict[str, int] = {}
         self._last_session = 0
         world.after(SECOND // 10, self._watch_over)
 
@@ -132,11 +133,17 @@ class ZooKeeperService:
         if session is None:
             session = next((ended for ended in self._untold if ended.owner is owner), None)
         if session is None:
-            self.world.after(RECONNECT_US, lambda: owner.on_zk_result(token, Lost(False)))
+            self.world.after(RECONNECT_US, partial(self._tell_lost, owner, owner.life, token))
         elif not session.is_connected:
             session.queued.append((token, op))
         else:
             self._send(session, token, op)
+
+    @staticmethod
+    def _tell_lost(owner: Owner, life: int, token: int) -> None:
+        """Nobody can be asked. The next process on the same host has asked nothing."""
+        if owner.life == life:
+            owner.on_zk_result(token, Lost(False))
 
     def _send(self, session: Session, token: int, op: Op) -> None:
         session.in_flight[token] = op
@@ -183,13 +190,39 @@ class ZooKeeperService:
         if session is not None:
             self._end(session)
 
-    def delete(self, path: str) -> None:
-        """A fault: somebody deletes a node by hand."""
-        if path in self.tree.nodes:
+    def split(self, owner: Owner, span_us: int) -> None:
+        """A fault: the server of this session lost its quorum. It hangs up at once, and the client
+        needs so long to find another."""
+        self._away_until_us[owner.host] = self.world.now_us + span_us
+        session = self.session_of(owner)
+        if session is not None and session.is_connected and session.is_known and owner.is_running:
+            self._suspend(session)
+
+    def end_of_dead(self, number: int) -> None:
+        """Somebody who knows that a session's process is dead ends it."""
+
+        def arrive() -> None:
+            session = self.sessions.get(number)
+            if session is not None and self.is_up:
+                self._end(session)
+
+        self.world.after(self._latency_us(), arrive)
+
+    def heal(self) -> None:
+        """All servers are up, quick, and agree."""
+        self.is_up = True
+        self.is_slow = False
+        self._away_until_us.clear()
+
+    def delete(self, path: str) -> bool:
+        """A fault: somebody deletes a node by hand; whether it was there."""
+        is_there = path in self.tree.nodes
+        if is_there:
             operator = self._last_session + 1_000_000
             self.tree.open_session(operator)
             _, fired = self.tree.apply(Delete(path, ANY_VERSION), operator, self.world.now_ms)
             self._deliver(fired + self.tree.end_session(operator))
+        return is_there
 
     # -- the servers' side -------------------------------------------------------------------
 
@@ -206,13 +239,13 @@ class ZooKeeperService:
         def answer() -> None:
             if session.in_flight.pop(token, None) is not None:
                 session.last_zxid = max(session.last_zxid, zxid)
-                self._remember_watch(session, op, result)
+                self.remember_watch(session, op, result)
                 session.owner.on_zk_result(token, result)
 
         self._to_client(session, answer)
 
     @staticmethod
-    def _remember_watch(session: Session, op: Op, result: Any) -> None:
+    def remember_watch(session: Session, op: Op, result: Any) -> None:
         match op:
             case GetData(watch=True) if not isinstance(result, Failed):
                 session.data[op.path] = None
@@ -226,11 +259,12 @@ class ZooKeeperService:
     def _deliver(self, fired: list[Fired]) -> None:
         for number, event in fired:
             session = self.sessions.get(number)
-            if session is not None:
-                self._to_client(session, partial(self._hand_over, session, event))
+            if session is not None and session.is_connected:
+                # Whoever is away hears of it when it returns and names the watches it holds.
+                self._to_client(session, partial(self.hand_over, session, event))
 
     @staticmethod
-    def _hand_over(session: Session, event: WatchEvent) -> None:
+    def hand_over(session: Session, event: WatchEvent) -> None:
         if event.kind is WatchKind.CHILDREN_CHANGED:
             session.children.pop(event.path, None)
         else:
@@ -342,6 +376,8 @@ class ZooKeeperService:
             self._untold.remove(session)
 
     def _reachable(self, owner: Owner) -> bool:
+        if self._away_until_us and self._away_until_us.get(owner.host, 0) > self.world.now_us:
+            return False
         return self.is_up and self.network.can_talk(owner.host, HOST)
 
     def _latency_us(self) -> int:

@@ -1,0 +1,220 @@
+"""The operator of the simulated world: topics, reassignments, elections, settings, and a look around."""
+
+from random import Random
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.sim.clients import Client
+from ottla.sim.history import Violation
+from ottla.sim.plan import Shape, TopicShape
+from ottla.sim.scripts import Ask, Script, Wait
+from ottla.wire.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.apis.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from ottla.wire.apis.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.wire.apis.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from ottla.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from ottla.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.apis.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from ottla.wire.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.wire.apis.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
+from ottla.wire.apis.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from ottla.wire.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ottla.wire.apis.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from ottla.wire.apis.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from ottla.wire.apis.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+
+CREATE_VERSION = 7
+TIMEOUT_MS = 5_000
+LATEST = -1
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+SET = 0
+PREFERRED = 0
+UNCLEAN = 1
+
+
+class Admin(Client):
+    """Each method is a script; what it asks for may or may not happen, as with any operator."""
+
+    def create_topic(self, topic: TopicShape, shape: Shape) -> Script:
+        """Ask until the topic is there; gives its id."""
+        settings = {"min.insync.replicas": str(shape.min_insync_replicas), **topic.settings}
+        wanted = CreatableTopic(
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=shape.replication_factor,
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
+        )
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=10_000)
+        while True:
+            response = yield from self._ask_controller(request, CREATE_VERSION, CreateTopicsResponse)
+            row = response.topics[0] if response is not None else None
+            if row is not None and row.error_code == ErrorCode.NONE:
+                return row.topic_id
+            if row is not None and row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                return None
+            yield Wait(self.backoff_us())
+
+    def delete_topic(self, name: str) -> Script:
+        """Ask until the topic is gone by the controller's word."""
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=TIMEOUT_MS)
+        while True:
+            response = yield from self._ask_controller(request, 6, DeleteTopicsResponse)
+            code = response.responses[0].error_code if response is not None else -1
+            if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                return
+            yield Wait(self.backoff_us())
+
+    def _ask_controller(self, request: object, version: int, answer: type) -> Script:
+        yield from self.finding_controller()
+        return (yield Ask(self.controller, request, version, answer))  # type: ignore[arg-type]
+
+    # -- once, whatever comes of it ----------------------------------------------------------
+
+    def grow(self, topic: str, count: int) -> Script:
+        wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+        request = CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS)
+        yield from self._ask_controller(request, 3, CreatePartitionsResponse)
+
+    def reassign(self, partition: TopicPartition, replicas: tuple[int, ...] | None) -> Script:
+        """Move a partition; None cancels what is under way."""
+        row = ReassignablePartition(partition_index=partition.partition, replicas=replicas)
+        topics = [ReassignableTopic(name=partition.topic, partitions=[row])]
+        request = AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
+        yield from self._ask_controller(request, 0, AlterPartitionReassignmentsResponse)
+
+    def elect(self, partitions: list[TopicPartition], election_type: int) -> Script:
+        topics: dict[str, list[int]] = {}
+        for partition in partitions:
+            topics.setdefault(partition.topic, []).append(partition.partition)
+        rows = [TopicPartitions(topic=name, partitions=tuple(ids)) for name, ids in topics.items()]
+        request = ElectLeadersRequest(
+            election_type=election_type, topic_partitions=rows, timeout_ms=TIMEOUT_MS
+        )
+        yield from self._ask_controller(request, 2, ElectLeadersResponse)
+
+    def delete_records(self, partition: TopicPartition, offset: int) -> Script:
+        yield from self.refreshing([partition.topic])
+        leader = self.leaders.get(partition)
+        if leader is None:
+            return
+        row = DeleteRecordsPartition(partition_index=partition.partition, offset=offset)
+        topics = [DeleteRecordsTopic(name=partition.topic, partitions=[row])]
+        request = DeleteRecordsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
+        yield Ask(leader.broker, request, 2, DeleteRecordsResponse)
+
+    def alter_topic(self, topic: str, name: str, value: str) -> Script:
+        config = AlterableConfig(name=name, config_operation=SET, value=value)
+        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=[config])
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        yield from self._ask_controller(request, 1, IncrementalAlterConfigsResponse)
+
+
+class Onlooker(Client):
+    """Asks whatever can be asked without harm, and remembers how far each partition reached."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self._ends: dict[TopicPartition, int] = {}
+
+    def look(self, partition: TopicPartition, luck: Random, *, is_sound: bool) -> Script:
+        """One round of questions."""
+        questions = _questions(partition)
+        for request, version, answer in luck.sample(questions, 3):
+            yield Ask(self.any_broker(), request, version, answer)  # type: ignore[arg-type]
+        yield from self.refreshing([partition.topic])
+        yield from self._look_at_end(partition, is_sound=is_sound)
+
+    def _look_at_end(self, partition: TopicPartition, *, is_sound: bool) -> Script:
+        """A partition's end, as one client sees it, never goes back over a clean election."""
+        leader = self.leaders.get(partition)
+        if leader is None:
+            return
+        row = ListOffsetsPartition(
+            partition_index=partition.partition, current_leader_epoch=leader.epoch, timestamp=LATEST
+        )
+        topics = [ListOffsetsTopic(name=partition.topic, partitions=[row])]
+        request = ListOffsetsRequest(replica_id=-1, topics=topics)
+        response = yield Ask(leader.broker, request, 7, ListOffsetsResponse)
+        found = response.topics[0].partitions[0] if response is not None else None
+        if found is None or found.error_code != ErrorCode.NONE:
+            return
+        before = self._ends.get(partition, 0)
+        if found.offset < before and is_sound:
+            raise Violation(f"the end of {partition} went back from {before} to {found.offset} for a client")
+        self._ends[partition] = found.offset
+
+
+def _questions(partition: TopicPartition) -> list[tuple[object, int, type]]:
+    topic, index = partition
+    configs = [
+        DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
+    ]
+    epochs = [OffsetForLeaderPartition(partition=index, current_leader_epoch=-1, leader_epoch=1)]
+    return [
+        (ApiVersionsRequest("sim", "1"), 3, ApiVersionsResponse),
+        (DescribeClusterRequest(), 0, DescribeClusterResponse),
+        (DescribeConfigsRequest(resources=configs), 4, DescribeConfigsResponse),
+        (DescribeGroupsRequest(groups=("group-0",)), 5, DescribeGroupsResponse),
+        (ListGroupsRequest(), 4, ListGroupsResponse),
+        (DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse),
+        (
+            DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=(index,))]),
+            0,
+            DescribeProducersResponse,
+        ),
+        (ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse),
+        (
+            OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=epochs)]),
+            4,
+            OffsetForLeaderEpochResponse,
+        ),
+    ]

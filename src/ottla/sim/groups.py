@@ -1,0 +1,246 @@
+"""A consumer group in the simulated world: members that join, commit, vanish and return."""
+
+import json
+from collections.abc import Callable
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.sim.clients import Client
+from ottla.sim.group_truth import GroupTruth
+from ottla.sim.network import Network
+from ottla.sim.scripts import Ask, Script, Wait, play
+from ottla.sim.world import MILLISECOND, SECOND, World
+from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from ottla.wire.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
+from ottla.wire.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+
+FIND_VERSION = 2
+JOIN_VERSION = 5
+SYNC_VERSION = 3
+HEARTBEAT_VERSION = 3
+COMMIT_VERSION = 7
+FETCH_VERSION = 5
+LEAVE_VERSION = 3
+SESSION_MS = 3_000
+REBALANCE_MS = 4_000
+BEAT_US = 900 * MILLISECOND
+
+
+class Member(Client):
+    """One member. Its committed offsets are counters: each commit is higher than the one before."""
+
+    def __init__(
+        self,
+        world: World,
+        network: Network,
+        number: int,
+        addresses: dict[int, tuple[str, int]],
+        truth: GroupTruth,
+        partitions: Callable[[], list[TopicPartition]],
+    ) -> None:
+        super().__init__(world, network, f"member-{number}", addresses)
+        self.truth = truth
+        self.partitions = partitions
+        self.owned: dict[TopicPartition, int] = {}
+        """What this member believes to own, and the last offset it knows of."""
+        self.generation = -1
+        self.sleeps_until_us = 0
+        """Until then it does nothing at all, not even beat: a consumer that hangs."""
+        self.wants_to_leave = False
+        self._coordinator = -1
+        self._member_id = ""
+
+    def start(self) -> None:
+        play(self, self._live())
+
+    @property
+    def is_settled(self) -> bool:
+        return self.generation >= 0 and self.generation == self.truth.generation
+
+    # -- life --------------------------------------------------------------------------------
+
+    def _live(self) -> Script:
+        while not self.is_stopped:
+            if self._coordinator < 0:
+                yield from self._find()
+            elif (yield from self._join()):
+                yield from self._work()
+            yield Wait(self.backoff_us())
+
+    def _find(self) -> Script:
+        request = FindCoordinatorRequest(key=self.truth.group, key_type=0)
+        response = yield Ask(self.any_broker(), request, FIND_VERSION, FindCoordinatorResponse)
+        if response is not None and response.error_code == ErrorCode.NONE:
+            self._coordinator = response.node_id
+
+    def _failed(self, code: int) -> None:
+        """What an error says about where and who this member is."""
+        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            self._member_id = ""
+        elif code not in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            self._coordinator = -1
+
+    # -- joining -----------------------------------------------------------------------------
+
+    def _join(self) -> Script:
+        """Enter the next generation; whether this member is in one."""
+        response = yield self._join_request()
+        if response is not None and response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = response.member_id
+            response = yield self._join_request()
+        code = response.error_code if response is not None else -1
+        if code != ErrorCode.NONE:
+            self._failed(code)
+            return False
+        self._member_id = response.member_id
+        assignments = self._assign([each.member_id for each in response.members])
+        request = SyncGroupRequest(
+            group_id=self.truth.group,
+            generation_id=response.generation_id,
+            member_id=self._member_id,
+            assignments=assignments if response.leader == self._member_id else [],
+        )
+        answer = yield Ask(self._coordinator, request, SYNC_VERSION, SyncGroupResponse)
+        code = answer.error_code if answer is not None else -1
+        if code != ErrorCode.NONE:
+            self._failed(code)
+            return False
+        mine = [TopicPartition(*each) for each in json.loads(answer.assignment or b"[]")]
+        self.generation = response.generation_id
+        self.truth.owned(self.generation, self._member_id, mine)
+        return (yield from self._fetch_offsets(mine))
+
+    def _join_request(self) -> Ask:
+        request = JoinGroupRequest(
+            group_id=self.truth.group,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self._member_id,
+            protocol_type="sim",
+            protocols=[JoinGroupRequestProtocol(name="in-turn", metadata=b"")],
+        )
+        return Ask(self._coordinator, request, JOIN_VERSION, JoinGroupResponse)
+
+    def _assign(self, members: list[str]) -> list[SyncGroupRequestAssignment]:
+        """The leader's share-out: partitions in turn to the members."""
+        shares: dict[str, list[TopicPartition]] = {member: [] for member in sorted(members)}
+        for index, partition in enumerate(self.partitions()):
+            if shares:
+                shares[sorted(shares)[index % len(shares)]].append(partition)
+        return [
+            SyncGroupRequestAssignment(member_id=member, assignment=json.dumps(share).encode())
+            for member, share in shares.items()
+        ]
+
+    def _fetch_offsets(self, mine: list[TopicPartition]) -> Script:
+        self.owned = {}
+        if not mine:
+            return True
+        floors = {partition: self.truth.floor(partition) for partition in mine}
+        topics = [
+            OffsetFetchRequestTopic(name=name, partition_indexes=tuple(p.partition for p in rows))
+            for name, rows in _by_topic(mine).items()
+        ]
+        request = OffsetFetchRequest(group_id=self.truth.group, topics=topics)
+        response = yield Ask(self._coordinator, request, FETCH_VERSION, OffsetFetchResponse)
+        code = response.error_code if response is not None else -1
+        if code != ErrorCode.NONE:
+            self._failed(code)
+            return False
+        for topic in response.topics:
+            for row in topic.partitions:
+                if row.error_code != ErrorCode.NONE:
+                    self._failed(row.error_code)
+                    return False
+                partition = TopicPartition(topic.name, row.partition_index)
+                self.truth.fetched(self.generation, partition, row.committed_offset, floors[partition])
+                self.owned[partition] = max(0, row.committed_offset)
+        return True
+
+    # -- working -----------------------------------------------------------------------------
+
+    def _work(self) -> Script:
+        """Beat and commit until the group says that this is over."""
+        while not self.is_stopped:
+            yield Wait(self.backoff_us(BEAT_US))
+            if self.sleeps_until_us > self.world.now_us:
+                yield Wait(self.sleeps_until_us - self.world.now_us)
+                yield from self._commit()  # as if nothing had happened: the group must refuse what is too old
+            if self.wants_to_leave:
+                yield from self._leave()
+                return
+            code = (yield from self._commit()) if self.owned else (yield from self._beat())
+            if code != ErrorCode.NONE:
+                self._failed(code)
+                return
+
+    def _beat(self) -> Script:
+        request = HeartbeatRequest(
+            group_id=self.truth.group, generation_id=self.generation, member_id=self._member_id
+        )
+        response = yield Ask(self._coordinator, request, HEARTBEAT_VERSION, HeartbeatResponse)
+        return response.error_code if response is not None else -1
+
+    def _commit(self) -> Script:
+        """Commit the next number for each partition; a commit is a heartbeat too."""
+        values = {partition: offset + 1 for partition, offset in self.owned.items()}
+        if not values:
+            return ErrorCode.NONE
+        topics = [
+            OffsetCommitRequestTopic(
+                name=name,
+                partitions=[
+                    OffsetCommitRequestPartition(partition_index=p.partition, committed_offset=values[p])
+                    for p in rows
+                ],
+            )
+            for name, rows in _by_topic(list(values)).items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=self.truth.group,
+            generation_id_or_member_epoch=self.generation,
+            member_id=self._member_id,
+            topics=topics,
+        )
+        newest = self.truth.generation
+        response = yield Ask(self._coordinator, request, COMMIT_VERSION, OffsetCommitResponse)
+        if response is None:
+            return -1
+        worst: int = ErrorCode.NONE
+        for topic in response.topics:
+            for row in topic.partitions:
+                partition = TopicPartition(topic.name, row.partition_index)
+                if row.error_code != ErrorCode.NONE:
+                    worst = row.error_code
+                    continue
+                self.truth.committed(self.generation, newest, partition, values[partition])
+                self.owned[partition] = values[partition]
+        if worst == ErrorCode.NONE:
+            return (yield from self._beat())
+        return worst
+
+    def _leave(self) -> Script:
+        self.wants_to_leave = False
+        request = LeaveGroupRequest(
+            group_id=self.truth.group, members=[MemberIdentity(member_id=self._member_id)]
+        )
+        yield Ask(self._coordinator, request, LEAVE_VERSION, LeaveGroupResponse)
+        self._member_id = ""
+        self.generation = -1
+        yield Wait(SECOND)
+
+
+def _by_topic(partitions: list[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    topics: dict[str, list[TopicPartition]] = {}
+    for partition in partitions:
+        topics.setdefault(partition.topic, []).append(partition)
+    return topics

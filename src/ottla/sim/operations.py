@@ -1,0 +1,119 @@
+"""What operators and group members do while faults strike: also drawn from the plan."""
+
+from collections.abc import Callable
+from random import Random
+
+from ottla.model.ids import TopicPartition
+from ottla.sim.admin import PREFERRED, UNCLEAN
+from ottla.sim.cluster import Cluster
+from ottla.sim.plan import TopicKind
+from ottla.sim.scripts import play
+from ottla.sim.world import SECOND
+
+PARTITIONS_MAX = 4
+OPERATIONS = (
+    "alter settings",
+    "delete records",
+    "elect preferred",
+    "elect unclean",
+    "grow topic",
+    "look around",
+    "member hangs",
+    "member leaves",
+    "reassign",
+)
+
+
+class Operations:
+    """One operation a call; whether it could be begun."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.admin = cluster.admin
+
+    def by_name(self) -> dict[str, Callable[[Random], bool]]:
+        return {
+            "alter settings": self._alter_settings,
+            "delete records": self._delete_records,
+            "elect preferred": self._elect_preferred,
+            "elect unclean": self._elect_unclean,
+            "grow topic": self._grow,
+            "look around": self._look_around,
+            "member hangs": self._member_hangs,
+            "member leaves": self._member_leaves,
+            "reassign": self._reassign,
+        }
+
+    def _some(self, kind: TopicKind) -> list[TopicPartition]:
+        return [each for each in self.cluster.partitions() if self.cluster.kind_of(each.topic) is kind]
+
+    def _reassign(self, luck: Random) -> bool:
+        """Move a partition to other brokers, or in another order, or take a move back."""
+        partition = luck.choice(sorted(self.cluster.assignments()))
+        count = luck.choice([3, 3, 2]) if partition.topic in ("topic-0", "retained-0") else 3
+        replicas = tuple(luck.sample(sorted(self.cluster.brokers), count))
+        play(self.admin, self.admin.reassign(partition, replicas))
+        if luck.random() < 0.3:
+            delay_us = luck.randint(0, 3) * SECOND
+            cancel = self.admin.reassign(partition, None)
+            self.cluster.world.after(delay_us, lambda: play(self.admin, cancel))
+        return True
+
+    def _elect_preferred(self, luck: Random) -> bool:
+        play(self.admin, self.admin.elect(sorted(self.cluster.assignments()), PREFERRED))
+        return True
+
+    def _elect_unclean(self, luck: Random) -> bool:
+        partitions = self._some(TopicKind.UNCLEAN)
+        if partitions:
+            play(self.admin, self.admin.elect(partitions, UNCLEAN))
+        return bool(partitions)
+
+    def _grow(self, luck: Random) -> bool:
+        topic = self.cluster.topic_of("topic-0")
+        count = len(topic["partitions"]) if topic is not None else PARTITIONS_MAX
+        if count >= PARTITIONS_MAX:
+            return False
+        play(self.admin, self.admin.grow("topic-0", count + 1))
+        return True
+
+    def _delete_records(self, luck: Random) -> bool:
+        partitions = self._some(TopicKind.RETAINED)
+        if not partitions:
+            return False
+        partition = luck.choice(partitions)
+        ends = [offset for (name, offset) in self.cluster.history.seen if name == partition]
+        if not ends:
+            return False
+        play(self.admin, self.admin.delete_records(partition, luck.randint(1, max(ends) + 1)))
+        return True
+
+    def _alter_settings(self, luck: Random) -> bool:
+        name, values = luck.choice(
+            [
+                ("segment.bytes", ("1024", "4096")),
+                ("flush.messages", ("1", "1000")),
+                ("segment.ms", ("2000",)),
+            ]
+        )
+        play(self.admin, self.admin.alter_topic("topic-0", name, luck.choice(values)))
+        return True
+
+    def _look_around(self, luck: Random) -> bool:
+        partition = luck.choice(self.cluster.partitions())
+        is_sound = partition not in self.cluster.history.unclean
+        play(self.cluster.onlooker, self.cluster.onlooker.look(partition, luck, is_sound=is_sound))
+        return True
+
+    def _member_hangs(self, luck: Random) -> bool:
+        if not self.cluster.members:
+            return False
+        member = luck.choice(self.cluster.members)
+        member.sleeps_until_us = self.cluster.world.now_us + luck.randint(1, 8) * SECOND
+        return True
+
+    def _member_leaves(self, luck: Random) -> bool:
+        if not self.cluster.members:
+            return False
+        luck.choice(self.cluster.members).wants_to_leave = True
+        return True

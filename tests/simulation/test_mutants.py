@@ -1,0 +1,66 @@
+"""The simulation is worth its figures only if it notices bugs: here are the ten it notices soonest."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simulation.hunt import PLANTS, hunt
+from simulation.mutants import MUTANTS, STEERED
+
+pytestmark = pytest.mark.slow
+
+SEEDS_MAX = 60
+"""Each is found within a few; bad luck may take more, and costs time but nothing else."""
+QUICKEST = (
+    "acknowledged_at_once",
+    "deleted_logs_stay",
+    "everyone_gets_the_same",
+    "min_isr_ignored",
+    "moves_end_early",
+    "producer_ids_given_twice",
+    "retries_are_new",
+    "truncate_to_watermark",
+    "uncommitted_is_served",
+    "watermark_ignores_followers",
+)
+
+
+@pytest.fixture(autouse=True)
+def silent() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("name", QUICKEST)
+def test_a_planted_bug_is_found(name: str) -> None:
+    first = secrets.randbelow(2**31)
+
+    kill = hunt(name, first, SEEDS_MAX)
+
+    assert kill.failure is not None, f"{name} was not noticed in {SEEDS_MAX} seeds from {first} on"
+
+
+def test_every_planted_bug_is_in_the_table_with_who_found_it() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mutants.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+
+    assert sorted(told) == sorted(MUTANTS)
+
+
+def test_every_planted_bug_is_taken_out_again() -> None:
+    from ottla.replication.leader import PartitionLeader
+
+    before = dict(PartitionLeader.__dict__)
+    for plant in PLANTS.values():
+        with plant():
+            pass
+    assert dict(PartitionLeader.__dict__) == before
+    assert len(MUTANTS) >= 30
+    assert set(STEERED) <= set(PLANTS)
