@@ -30,8 +30,8 @@ def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from ottla.spark.session import spark_session
 
-    settings = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
-    session: Any = spark_session("local[2]", app_name="tests", settings=settings)
+    settings = {"spark.driver.memory": "1g"}
+    session: Any = spark_session("local[2]", app_name="tests", settings=settings, is_brief=True)
     yield session
     session.stop()
     with warnings.catch_warnings():

@@ -20,6 +20,7 @@ from ottla.spark.options import read_options
 from ottla.spark.ranges import OffsetRange
 from ottla.spark.reading import read_range
 from ottla.spark.schema import read_schema
+from support.commands import run_here
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -134,6 +135,28 @@ def test_a_stream_goes_on_where_it_was_and_finds_new_partitions(
     assert ends == {n: max(offset for p, offset in found if p == n) + 1 for n in range(3)}
 
 
+def test_lag_tools_see_a_query_that_commits_and_no_other(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    count = a_filled_topic(cluster, "watched", partitions=1)
+    servers = cluster.bootstrap_servers
+    options = {"subscribe": "watched", "kafka.group.id": "silent", "groupIdPrefix": "quiet-"}
+
+    run_stream(stream(spark, cluster, **options, offsetCommitGroup="seen"), tmp_path)
+    with Client(servers) as client:
+        producer = client.producer()
+        for _ in range(7):
+            producer.send("watched", b"later")
+        producer.flush()
+
+    described = run_here("consumer-groups", "--bootstrap-server", servers, "--describe", "--group", "seen")
+    (row,) = [line.split() for line in described.lines if line.startswith("seen ")]
+    assert row[:6] == ["seen", "watched", "0", str(count), str(count + 7), "7"]
+    listed = run_here("consumer-groups", "--bootstrap-server", servers, "--list")
+    assert "seen" in listed.lines
+    assert not [name for name in listed.lines if name.startswith(("silent", "quiet-"))]
+
+
 def test_what_a_sink_writes_is_read_back(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
     with Client(cluster.bootstrap_servers) as client:
         client.run(create_topics, [a_topic("sink", partitions=3, replication_factor=2)])
@@ -160,25 +183,6 @@ def test_what_a_sink_writes_is_read_back(spark: SparkSession, cluster: Cluster, 
     for topic in ("sink", "copy"):
         keys = [int(row["key"]) for row in read(spark, cluster, subscribe=topic).select("key").collect()]
         assert sorted(keys) == list(range(1000)), topic
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"subscribe": "no-such-topic"}, "option subscribe='no-such-topic': the cluster has no such topic"),
-        ({"subscribe": "any", "startingOffsets": "soon"}, "option startingOffsets='soon'"),
-        ({"subscribe": "any", "colour": "red"}, "option colour='red': there is no such option"),
-    ],
-)
-def test_a_refusal_names_option_value_and_remedy(
-    spark: SparkSession, cluster: Cluster, options: dict[str, str], said: str
-) -> None:
-    from pyspark.errors import PySparkException
-
-    with pytest.raises(PySparkException) as refused:
-        read(spark, cluster, **options).count()
-
-    assert said in str(refused.value)
 
 
 def test_a_leader_killed_in_mid_read_costs_no_row(cluster: Cluster) -> None:

@@ -11,10 +11,13 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
+from ottla.cli.tools.reassignment import checked_plan
+from ottla.cli.tools.reassignment_plan import read_plan
 from ottla.client.admin.topics import a_topic, create_topics
 from ottla.client.blocking import Client
 from ottla.launch.cluster import Cluster
 from ottla.spark.jobs import JOBS, aggregate, archive, audit, elections, plan, replay, validate
+from ottla.spark.jobs.balance import balanced, leaders_on
 from ottla.spark.replicas import SCHEMA
 
 if TYPE_CHECKING:
@@ -185,19 +188,28 @@ def test_a_plan_is_json_that_the_reassign_tool_takes(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     with Client(cluster.bootstrap_servers) as client:
-        lopsided = dict.fromkeys(range(4), (0, 1))
+        lopsided = dict.fromkeys(range(12), (0, 1))
         client.run(create_topics, [a_topic("lopsided", assignments=lopsided)])
     file = tmp_path / "plan.json"
     options = plan.PlanOptions(bootstrap_servers=cluster.bootstrap_servers, file=str(file))
 
     report = plan.run(spark, options, quiet)
 
-    parsed = json.loads(file.read_text(encoding="utf-8"))
-    assert parsed["version"] == 1
-    assert all(set(row) == {"topic", "partition", "replicas"} for row in parsed["partitions"])
-    assert report.headline.startswith(f"{len(parsed['partitions'])} partitions change")
-    leaders_then = [row[4] for row in report.tables[0].rows]
-    assert max(leaders_then) - min(leaders_then) <= 2  # type: ignore[call-overload, operator]
+    asked = read_plan(file)
+    assert asked
+    assert report.headline.startswith(f"{len(asked)} partitions change, ")
+    now, then = ([int(str(row[column])) for row in report.tables[0].rows] for column in (3, 4))
+    assert sum(then) == sum(now)
+    assert spread(then) <= spread(now)
+    with Client(cluster.bootstrap_servers) as client:
+        brokers, before, _ = plan.measure(client)
+        assert checked_plan(client, asked).keys() >= asked.keys()
+    evened = balanced(brokers, before, dict.fromkeys(before, 0), moves_max=1000)
+    assert spread([leaders_on(broker, evened) for broker in brokers]) <= 1
+
+
+def spread(counts: list[int]) -> int:
+    return max(counts) - min(counts)
 
 
 def test_every_job_of_the_list_has_a_command() -> None:

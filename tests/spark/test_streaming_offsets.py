@@ -15,12 +15,15 @@ from ottla.client.admin.topics import (
     a_topic,
     create_partitions,
     create_topics,
+    delete_records,
     delete_topics,
     describe_topics,
 )
 from ottla.client.blocking import Client
 from ottla.launch.cluster import Cluster
+from ottla.model.ids import TopicPartition
 from ottla.spark.errors import DataLoss, OptionRefused
+from ottla.spark.offsets import as_dict, from_dict
 from ottla.spark.options import read_options
 from ottla.spark.schema import read_schema
 from ottla.spark.streaming import StreamReader
@@ -50,6 +53,11 @@ def send(cluster: Cluster, topic: str, partition: int, count: int) -> None:
         for n in range(count):
             producer.send(topic, b"%d" % n, partition=partition)
         producer.flush()
+
+
+def ends(offsets: dict[str, Any]) -> dict[str, Any]:
+    """The offsets alone, as people write them."""
+    return as_dict(from_dict(offsets))
 
 
 def rows(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int]]:
@@ -90,7 +98,7 @@ def test_a_partition_that_appears_is_read_from_its_first_record(cluster: Cluster
     send(cluster, "appearing", 1, 4)
     end = reader.latestOffset(start, ReadAllAvailable())
 
-    assert end == {"appearing": {"0": 3, "1": 4}}
+    assert ends(end) == {"appearing": {"0": 3, "1": 4}}
     assert rows(reader, start, end) == [(1, n) for n in range(4)]
     assert rows(a_reader(cluster, "appearing"), start, end) == [(1, n) for n in range(4)], (
         "a restart plans the same"
@@ -102,12 +110,19 @@ def test_too_little_waits_for_more_or_for_the_delay(cluster: Cluster) -> None:
     send(cluster, "waiting", 0, 5)
     patient = a_reader(cluster, "waiting", minOffsetsPerTrigger="10", maxTriggerDelay="1h")
     hasty = a_reader(cluster, "waiting", minOffsetsPerTrigger="10", maxTriggerDelay="0s")
-    start = patient.initialOffset()
 
-    assert patient.latestOffset(start, ReadAllAvailable()) == start
-    assert hasty.latestOffset(start, ReadAllAvailable()) == {"waiting": {"0": 5}}
+    first = patient.latestOffset(patient.initialOffset(), ReadAllAvailable())
     send(cluster, "waiting", 0, 5)
-    assert patient.latestOffset(start, ReadAllAvailable()) == {"waiting": {"0": 10}}
+    second = patient.latestOffset(first, ReadAllAvailable())
+    send(cluster, "waiting", 0, 5)
+    third = patient.latestOffset(second, ReadAllAvailable())
+
+    assert ends(first) == {"waiting": {"0": 5}}, "the first batch does not wait"
+    assert second == first
+    assert ends(third) == {"waiting": {"0": 15}}
+    assert hasty.latestOffset(hasty.initialOffset(), ReadAllAvailable()) == third
+    send(cluster, "waiting", 0, 1)
+    assert ends(hasty.latestOffset(third, ReadAllAvailable())) == {"waiting": {"0": 16}}
 
 
 def test_available_now_ends_where_the_log_ended(cluster: Cluster) -> None:
@@ -118,7 +133,7 @@ def test_available_now_ends_where_the_log_ended(cluster: Cluster) -> None:
     reader.prepareForTriggerAvailableNow()
     send(cluster, "bounded", 0, 5)
 
-    assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == {"bounded": {"0": 5}}
+    assert ends(reader.latestOffset(reader.initialOffset(), ReadAllAvailable())) == {"bounded": {"0": 5}}
 
 
 def test_a_topic_deleted_and_made_again_is_told_as_data_loss(cluster: Cluster) -> None:
@@ -139,6 +154,51 @@ def test_a_topic_deleted_and_made_again_is_told_as_data_loss(cluster: Cluster) -
 
     assert gone == {}
     assert rows(lenient, gone, back) == [(0, 0), (0, 1)]
+
+
+def test_a_topic_made_again_is_told_as_data_loss_however_long_it_has_become(cluster: Cluster) -> None:
+    make(cluster, "longer", 1)
+    send(cluster, "longer", 0, 3)
+    strict, lenient = a_reader(cluster, "longer"), a_reader(cluster, "longer", failOnDataLoss="false")
+    start = strict.latestOffset(strict.initialOffset(), ReadAllAvailable())
+
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(delete_topics, ["longer"])
+        wait_until(lambda: client.run(describe_topics, ["longer"]).topics[0].error_code, "the topic is gone")
+    make(cluster, "longer", 1)
+    send(cluster, "longer", 0, 7)
+
+    with pytest.raises(DataLoss, match="longer was deleted and made again; longer-0 was read up to 3"):
+        strict.latestOffset(start, ReadAllAvailable())
+    end = lenient.latestOffset(start, ReadAllAvailable())
+    again = a_reader(cluster, "longer", failOnDataLoss="false")
+    assert rows(lenient, start, end) == [(0, n) for n in range(7)]
+    assert rows(again, start, end) == [(0, n) for n in range(7)], "a restart plans the same"
+
+
+def test_retention_that_overtakes_a_stream_is_told_to_the_offset_or_passed_over(cluster: Cluster) -> None:
+    make(cluster, "overtaken", 1)
+    send(cluster, "overtaken", 0, 20)
+    strict, lenient = a_reader(cluster, "overtaken"), a_reader(cluster, "overtaken", failOnDataLoss="false")
+    start = strict.initialOffset()
+    end = strict.latestOffset(start, ReadAllAvailable())
+
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(delete_records, {TopicPartition("overtaken", 0): 12})
+
+    with pytest.raises(DataLoss, match=r"offsets \[0, 12\) are no longer in the log, which begins at 12"):
+        rows(strict, start, end)
+    assert rows(lenient, start, end) == [(0, n) for n in range(12, 20)]
+
+
+def test_a_checkpoint_without_ids_is_read_as_before(cluster: Cluster) -> None:
+    make(cluster, "elder", 1)
+    send(cluster, "elder", 0, 3)
+    reader = a_reader(cluster, "elder")
+
+    end = reader.latestOffset({"elder": {"0": 1}}, ReadAllAvailable())
+
+    assert rows(reader, {"elder": {"0": 1}}, end) == [(0, 1), (0, 2)]
 
 
 def test_a_topic_that_never_was_is_refused_at_the_start(cluster: Cluster) -> None:

@@ -6,16 +6,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from crc32c import crc32c
 
 from ottla.client.errors import CorruptBatch
 from ottla.client.fetching.decoding import Chunk
 from ottla.model.ids import TopicPartition
-from ottla.records.batch import HEADER_SIZE, BatchHeader, Buffer, CorruptRecords, batches, crc_is_valid
+from ottla.records.batch import (
+    CRC_STARTS_AT,
+    HEADER_SIZE,
+    BatchHeader,
+    Buffer,
+    CorruptRecords,
+    batches,
+    crc_is_valid,
+)
 from ottla.records.compression import Codec, codec_of, decompress
 from ottla.records.control import read_end_marker
 from ottla.spark import decode_kernel as kernel
 
-ROWS_PER_BATCH = 20_000
+ROWS_PER_BATCH = 40_000
 GROUP_BYTES = 16 * 1024 * 1024
 PLAIN_BYTES_MAX = 1 << 30
 """Records that grow beyond this when decompressed are taken for corrupt."""
@@ -67,7 +76,6 @@ class _Group:
 
     source: Buffer
     rows: list[tuple[int, ...]]
-    record_count: int
 
 
 class ColumnDecoder:
@@ -97,20 +105,56 @@ class ColumnDecoder:
 
     def decode(self, chunk: Chunk, until_offset: int) -> Iterator[pa.RecordBatch]:
         """The chunk's records from its fetch offset up to ``until_offset``."""
+        if (plain := self._plain_batches(chunk, until_offset)) is not None:
+            yield from self._rows(chunk.data, plain, chunk.fetch_offset, until_offset)
+            return
         try:
             wanted = wanted_batches(chunk, until_offset, is_committed_only=self._is_committed_only)
             for group in self._groups(chunk, wanted):
-                decoded = self._decode_group(group, chunk.fetch_offset, until_offset)
-                for start in range(0, decoded.num_rows, ROWS_PER_BATCH):
-                    yield decoded.slice(start, ROWS_PER_BATCH)
+                table = np.array(group.rows, dtype=np.int64)
+                yield from self._rows(group.source, table, chunk.fetch_offset, until_offset)
         except CorruptRecords as corrupt:
             raise CorruptBatch(self._partition, str(corrupt)) from corrupt
+
+    def _plain_batches(self, chunk: Chunk, until_offset: int) -> Any | None:
+        """The table of the chunk's batches, found in one pass, if none of them needs more than decoding."""
+        if self._is_committed_only and chunk.aborted:
+            return None
+        source = np.frombuffer(chunk.data, dtype=np.uint8)
+        table = np.empty((len(source) // HEADER_SIZE + 1, kernel.TABLE_WIDTH), np.int64)
+        count, _ = kernel.find_plain_batches(source, chunk.fetch_offset, until_offset, table)
+        if count == kernel.NOT_PLAIN:
+            return None
+        table = table[:count]
+        if self._checks_crcs:
+            data = memoryview(chunk.data)
+            before = HEADER_SIZE - CRC_STARTS_AT
+            found = table[:, (kernel.START, kernel.END, kernel.CRC, kernel.BASE_OFFSET)].tolist()
+            for start, end, crc, base_offset in found:
+                if crc32c(data[start - before : end]) != crc:
+                    raise CorruptBatch(self._partition, f"the batch at {base_offset} has a wrong CRC")
+        return table
+
+    def _rows(
+        self, source: Buffer, table: Any, from_offset: int, until_offset: int
+    ) -> Iterator[pa.RecordBatch]:
+        if not len(table):
+            return
+        try:
+            decoded = self._decode_table(source, table, from_offset, until_offset)
+        except CorruptRecords as corrupt:
+            raise CorruptBatch(self._partition, str(corrupt)) from corrupt
+        if decoded.num_rows <= ROWS_PER_BATCH:
+            yield decoded
+            return
+        for start in range(0, decoded.num_rows, ROWS_PER_BATCH):
+            yield decoded.slice(start, ROWS_PER_BATCH)
 
     def _groups(self, chunk: Chunk, headers: Iterator[BatchHeader]) -> Iterator[_Group]:
         """Uncompressed batches stay where they are; compressed ones are laid out one behind the other."""
         data = memoryview(chunk.data)
-        plain = _Group(chunk.data, [], 0)
-        inflated = _Group(bytearray(), [], 0)
+        plain = _Group(chunk.data, [])
+        inflated = _Group(bytearray(), [])
         for header in headers:
             if self._checks_crcs and not crc_is_valid(data, header):
                 raise CorruptBatch(self._partition, f"the batch at {header.base_offset} has a wrong CRC")
@@ -119,27 +163,28 @@ class ColumnDecoder:
             if codec is Codec.NONE:
                 if inflated.rows:
                     yield inflated
-                    inflated = _Group(bytearray(), [], 0)
+                    inflated = _Group(bytearray(), [])
                 _add(plain, header, header.position + HEADER_SIZE, len(area))
             else:
                 if plain.rows:
                     yield plain
-                    plain = _Group(chunk.data, [], 0)
+                    plain = _Group(chunk.data, [])
                 records = decompress(codec, area, PLAIN_BYTES_MAX)
                 assert isinstance(inflated.source, bytearray), "inflated batches have a buffer of their own"
                 _add(inflated, header, len(inflated.source), len(records))
                 inflated.source += records
                 if len(inflated.source) >= GROUP_BYTES:
                     yield inflated
-                    inflated = _Group(bytearray(), [], 0)
+                    inflated = _Group(bytearray(), [])
         if plain.rows:
             yield plain
         if inflated.rows:
             yield inflated
 
-    def _decode_group(self, group: _Group, from_offset: int, until_offset: int) -> pa.RecordBatch:
-        table = np.array(group.rows, dtype=np.int64)
-        count = group.record_count
+    def _decode_table(
+        self, source: Buffer, table: Any, from_offset: int, until_offset: int
+    ) -> pa.RecordBatch:
+        count = int(table[:, kernel.COUNT].sum())
         room = int((table[:, kernel.END] - table[:, kernel.START]).sum())
         if count > room:
             raise CorruptRecords(f"{count} records do not fit into {room} bytes")
@@ -149,7 +194,7 @@ class ColumnDecoder:
         headers = _Headers(count, room) if self._wants & kernel.WANTS_HEADERS else _Headers(0, 0)
         counters = np.zeros(kernel.COUNTERS, np.int64)
         is_sound = kernel.decode_batches(
-            np.frombuffer(group.source, dtype=np.uint8),
+            np.frombuffer(source, dtype=np.uint8),
             table,
             from_offset,
             until_offset,
@@ -207,9 +252,9 @@ def _add(group: _Group, header: BatchHeader, start: int, size: int) -> None:
             header.base_timestamp,
             header.max_timestamp,
             int(header.is_log_append_time),
+            header.crc,
         )
     )
-    group.record_count += header.record_count
 
 
 class _Bytes:

@@ -4,15 +4,83 @@ from typing import Any
 
 import numpy as np
 
+from ottla.records.batch import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_AT,
+    HEADER_SIZE,
+    LENGTH_MIN,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+)
 from ottla.spark.compiled import compiled, copy_bytes
 
-# The columns of the table that describes batches to the kernel.
-START, END, COUNT, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIME, IS_APPEND_TIME, TABLE_WIDTH = range(8)
+# The columns of the table that describes batches to the kernel; the checksum is for the caller.
+START, END, COUNT, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIME, IS_APPEND_TIME, CRC, TABLE_WIDTH = range(9)
 
 # The counters that the kernel keeps between batches, and where it failed.
 ROWS, KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, FAILED_AT, COUNTERS = range(8)
 
+LAST_OFFSET_DELTA_AT, RECORD_COUNT_AT = 23, 57
 WANTS_KEY, WANTS_VALUE, WANTS_HEADERS = 1, 2, 4
+
+NOT_PLAIN = -1
+NO_BATCH = -1
+_SPECIAL_BITS = CODEC_MASK | CONTROL_BIT
+
+
+def _read_number(source: Any, at: int, size: int) -> Any:
+    """A big-endian number of up to eight bytes, with its sign."""
+    raw = np.uint64(0)
+    for n in range(size):
+        raw = (raw << np.uint64(8)) | np.uint64(source[at + n])
+    shift = np.int64(64 - 8 * size)
+    return (np.int64(raw) << shift) >> shift
+
+
+read_number = compiled(_read_number)
+
+
+def _find_plain_batches(source: Any, from_offset: int, until_offset: int, table: Any) -> tuple[Any, Any]:
+    """Describe the batches that hold offsets of a range, if all are sound, uncompressed and hold data.
+
+    Returns how many they are, or ``NOT_PLAIN``, and the offset behind the last whole batch, or ``NO_BATCH``.
+    """
+    count, end_offset, at = 0, NO_BATCH, 0
+    is_plain = True
+    while source.shape[0] - at >= LOG_OVERHEAD:
+        length = read_number(source, at + 8, 4)
+        if length < LENGTH_MIN:
+            return NOT_PLAIN, NO_BATCH
+        end = at + LOG_OVERHEAD + length
+        if end > source.shape[0]:
+            break
+        if source[at + MAGIC_AT] != MAGIC:
+            return NOT_PLAIN, NO_BATCH
+        attributes = read_number(source, at + ATTRIBUTES_AT, 2)
+        base_offset = read_number(source, at, 8)
+        end_offset = base_offset + read_number(source, at + LAST_OFFSET_DELTA_AT, 4) + 1
+        records = read_number(source, at + RECORD_COUNT_AT, 4)
+        if attributes & _SPECIAL_BITS:
+            is_plain = False
+        elif end_offset > from_offset and base_offset < until_offset and records > 0:
+            table[count, START], table[count, END], table[count, COUNT] = at + HEADER_SIZE, end, records
+            table[count, BASE_OFFSET] = base_offset
+            table[count, BASE_TIMESTAMP] = read_number(source, at + BASE_TIMESTAMP_AT, 8)
+            table[count, APPEND_TIME] = read_number(source, at + MAX_TIMESTAMP_AT, 8)
+            table[count, IS_APPEND_TIME] = (attributes & LOG_APPEND_TIME_BIT) != 0
+            table[count, CRC] = read_number(source, at + CRC_AT, 4) & 0xFFFF_FFFF
+            count += 1
+        at = end
+    return (count if is_plain else NOT_PLAIN), end_offset
+
+
+find_plain_batches = compiled(_find_plain_batches)
 
 
 def _read_varint(source: Any, at: Any, end: Any) -> tuple[Any, Any]:

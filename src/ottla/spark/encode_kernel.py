@@ -59,6 +59,24 @@ def _choose_partitions(
 choose_partitions = compiled(_choose_partitions)
 
 
+def _group_rows(rows: Any, chosen: Any, ends: Any, ordered: Any) -> None:
+    """Lay rows out partition by partition, in their order: partition p fills up to ``ends[p]``.
+
+    ``ends`` comes with zeros, one more than there are partitions.
+    """
+    for row in rows:
+        ends[chosen[row] + 1] += 1
+    for partition in range(1, ends.shape[0]):
+        ends[partition] += ends[partition - 1]
+    for row in rows:
+        partition = chosen[row]
+        ordered[ends[partition]] = row
+        ends[partition] += 1
+
+
+group_rows = compiled(_group_rows)
+
+
 def _varint_size(number: Any) -> Any:
     raw = np.uint64((number << 1) ^ (number >> 63))
     size = 1

@@ -32,7 +32,7 @@ class EncodedBatch:
 
     topic: str
     partition: int
-    data: bytearray
+    data: bytearray | memoryview
     header: BatchHeader
     attempts: int = 0
 
@@ -49,15 +49,17 @@ class _Strings:
     """A column of byte strings as the kernels read it."""
 
     def __init__(self, column: pa.Array | None, rows: int) -> None:
+        self.ends: Any
         if column is None:
-            self.ends = np.zeros(rows + 1, np.int64)
+            self.ends = np.zeros(rows + 1, np.int32)
             self.valid = np.zeros(max(rows, 1), np.bool_)
             self.data = np.zeros(1, np.uint8)
             return
-        plain = column.cast(pa.large_binary())
-        _, ends, data = plain.buffers()
-        self.ends = np.frombuffer(ends, np.int64)[plain.offset : plain.offset + len(plain) + 1]
-        self.valid = _validity(plain)
+        _, ends, data = column.buffers()
+        is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+        every_end = np.frombuffer(ends, np.int64 if is_large else np.int32)
+        self.ends = every_end[column.offset : column.offset + len(column) + 1]
+        self.valid = _validity(column)
         self.data = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
 
 
@@ -117,11 +119,13 @@ class ArrowEncoder:
         kernel.choose_partitions(
             indices, chosen, keys.ends, keys.valid, keys.data, count, self._sticky(topic)
         )
-        order = indices[np.argsort(chosen[indices], kind="stable")]
-        sorted_partitions = chosen[order]
-        cuts = np.flatnonzero(np.diff(sorted_partitions)) + 1
-        for part in np.split(order, cuts):
-            yield from self._encode_partition(topic, int(chosen[part[0]]), columns, part)
+        ends, ordered = np.zeros(count + 1, np.int64), np.empty(len(indices), np.int64)
+        kernel.group_rows(indices, chosen, ends, ordered)
+        begin = 0
+        for partition, end in enumerate(ends[:count].tolist()):
+            if end > begin:
+                yield from self._encode_partition(topic, partition, columns, ordered[begin:end])
+            begin = end
 
     def _encode_partition(
         self, topic: str, partition: int, columns: "_Columns", rows: Any
@@ -163,7 +167,7 @@ class ArrowEncoder:
 
     def _finished(self, topic: str, partition: int, header: BatchHeader, room: Any) -> EncodedBatch:
         if self._codec is Codec.NONE:
-            return EncodedBatch(topic, partition, bytearray(room), header)
+            return EncodedBatch(topic, partition, memoryview(room), header)
         data = assemble(header, room[HEADER_SIZE:].tobytes(), self._codec)
         length = len(data) - LOG_OVERHEAD
         return EncodedBatch(

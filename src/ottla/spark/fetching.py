@@ -2,6 +2,9 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from ottla.client.blocking import Client
 from ottla.client.config import ConsumerConfig
@@ -14,6 +17,7 @@ from ottla.client.fetching.fetcher import LAST_VERSION_WITH_NAMES
 from ottla.client.fetching.offsets import EARLIEST, list_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.spark.decode_kernel import NO_BATCH, TABLE_WIDTH, find_plain_batches
 from ottla.spark.errors import DataLoss, SparkRefused
 from ottla.spark.ranges import OffsetRange
 from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -21,8 +25,18 @@ from ottla.wire.primitives import ZERO_UUID
 
 log = logging.getLogger(__name__)
 
+ROW_BYTES_GUESS = 1024
+FETCH_BYTES_MIN = 128 * 1024
+"""A short range, as of a small trigger, does not need megabytes of what comes behind it."""
+
 CORRUPT_ATTEMPTS = 3
 """A batch that is corrupt on the wire is fetched again; one that is corrupt on the disk stays so."""
+
+
+Fetched = tuple[Chunk, int]
+"""What came, and the offset behind it."""
+
+_NO_TABLE = np.empty((0, TABLE_WIDTH), np.int64)
 
 
 class RangeFetcher:
@@ -48,26 +62,29 @@ class RangeFetcher:
         position = self._range.start
         task = self._ask_for(position)
         while position < self._range.end:
-            chunk = self._result(task)
-            if chunk is None:
+            fetched = self._result(task)
+            if fetched is None:
                 position = self._skip_lost(position)
                 task = self._ask_for(position)
                 continue
-            end_offset = chunk.end_offset()
-            assert end_offset is not None, "an empty chunk is asked for again"
+            chunk, end_offset = fetched
             position = max(position, end_offset)
             if position < self._range.end:
                 task = self._ask_for(position)
             yield chunk
 
-    def _ask_for(self, position: int) -> Task[Chunk | None]:
+    def _ask_for(self, position: int) -> Task[Fetched | None]:
+        enough = max(FETCH_BYTES_MIN, (self._range.end - position) * ROW_BYTES_GUESS)
+        config = replace(
+            self._config, max_partition_fetch_bytes=min(self._config.max_partition_fetch_bytes, enough)
+        )
         task = self._client.engine.spawn(
-            fetch_once(self._client.engine, self._config, self._range.partition, position)
+            fetch_once(self._client.engine, config, self._range.partition, position)
         )
         self._client.turn(0)
         return task
 
-    def _result(self, task: Task[Chunk | None]) -> Chunk | None:
+    def _result(self, task: Task[Fetched | None]) -> Fetched | None:
         if not self._client.run_until(lambda: task.is_done, self._poll_timeout_ms):
             cause = self._client.engine.metadata_error
             self._client.engine.cancel(task)
@@ -100,7 +117,7 @@ class RangeFetcher:
 
 def fetch_once(
     engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int
-) -> Operation[Chunk | None]:
+) -> Operation[Fetched | None]:
     """The batches from a position on; ``None`` if the log does not hold it. Tries until it is cancelled."""
     engine.want_topics(partition.topic)
     attempts = corrupt = 0
@@ -110,9 +127,9 @@ def fetch_once(
             if leader is None:
                 raise ConnectionLost(f"{partition} has no leader that is known")
             row = yield from _ask_leader(engine, config, partition, position, leader)
-            chunk = _chunk(partition, position, row)
-            if chunk is not None:
-                return chunk
+            fetched = _chunk(partition, position, row)
+            if fetched is not None:
+                return fetched
         except CorruptBatch:
             corrupt += 1
             if corrupt >= CORRUPT_ATTEMPTS:
@@ -193,7 +210,7 @@ def fetch_from(
             return row
 
 
-def _chunk(partition: TopicPartition, position: int, row: PartitionData) -> Chunk | None:
+def _chunk(partition: TopicPartition, position: int, row: PartitionData) -> Fetched | None:
     data = bytes(row.records) if row.records is not None else b""
     if not data:
         return None
@@ -201,6 +218,13 @@ def _chunk(partition: TopicPartition, position: int, row: PartitionData) -> Chun
     chunk = Chunk(
         partition, position, data, row.high_watermark, row.last_stable_offset, row.log_start_offset, aborted
     )
-    if chunk.end_offset() is None:
+    end_offset = _end_offset(chunk)
+    if end_offset is None:
         raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{partition}: no whole batch was sent")
-    return chunk
+    return chunk, end_offset
+
+
+def _end_offset(chunk: Chunk) -> int | None:
+    """Behind the last whole batch; the slow way says what is wrong where there is none."""
+    _, end_offset = find_plain_batches(np.frombuffer(chunk.data, np.uint8), 0, -1, _NO_TABLE)
+    return int(end_offset) if end_offset != NO_BATCH else chunk.end_offset()

@@ -3,18 +3,25 @@
 import re
 import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
 from ottla.client.errors import ClientError
 from ottla.client.fetching import offsets as asked
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicId, TopicPartition, topic_id_text
 from ottla.spark.errors import SparkRefused, refuse
 from ottla.spark.kafka_settings import BOOTSTRAP, KafkaSettings
 from ottla.spark.options import Ago, Bound, ByOffset, ByTime, End, ReadOptions, Subscription
+from ottla.wire.apis.metadata import MetadataResponseTopic
+from ottla.wire.primitives import ZERO_UUID
 
 Offsets = dict[TopicPartition, int]
+TopicIds = dict[str, str]
+
+IDS = "topic ids"
+"""Where a checkpoint keeps which topics are meant; no topic can have a name with a space."""
 
 
 class ClusterView:
@@ -23,6 +30,8 @@ class ClusterView:
     def __init__(self, client: Client, options: ReadOptions) -> None:
         self._client = client
         self._options = options
+        self.topic_ids: TopicIds = {}
+        """Of the topics that were last asked for, where the cluster has ids."""
 
     def partitions(self, *, refuses_missing: bool = True) -> list[TopicPartition]:
         """The partitions that the subscription means now, in order. A topic that is missing is refused.
@@ -109,24 +118,41 @@ class ClusterView:
         return sorted(TopicPartition(name, n) for name, numbers in counts.items() for n in numbers)
 
     def _counts(self, names: Iterable[str] | None) -> dict[str, list[int]]:
-        return partition_numbers(self._client, self._options.kafka, names)
+        found = existing_topics(self._client, self._options.kafka, names)
+        self.topic_ids = {
+            name: topic_id_text(TopicId(topic.topic_id))
+            for name, topic in found.items()
+            if topic.topic_id != ZERO_UUID
+        }
+        return {name: _numbers(topic) for name, topic in found.items()}
 
 
 def partition_numbers(
     client: Client, kafka: KafkaSettings, names: Iterable[str] | None
 ) -> dict[str, list[int]]:
     """The partitions of these topics, or of all; topics that do not exist are left out."""
+    return {name: _numbers(topic) for name, topic in existing_topics(client, kafka, names).items()}
+
+
+def _numbers(topic: MetadataResponseTopic) -> list[int]:
+    return sorted(row.partition_index for row in topic.partitions)
+
+
+def existing_topics(
+    client: Client, kafka: KafkaSettings, names: Iterable[str] | None
+) -> dict[str, MetadataResponseTopic]:
+    """These topics, or all, as the cluster describes them; those that do not exist are left out."""
     try:
         response = client.run(describe_topics, None if names is None else list(names))
     except ClientError as error:
         raise _unreachable(kafka, error) from error
-    found: dict[str, list[int]] = {}
+    found: dict[str, MetadataResponseTopic] = {}
     for topic in response.topics:
         if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
             continue
         if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise SparkRefused(f"topic {topic.name} may not be read", "ask for the right DESCRIBE on it")
-        found[topic.name or ""] = sorted(row.partition_index for row in topic.partitions)
+        found[topic.name or ""] = topic
     return found
 
 
@@ -175,18 +201,30 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> str:
     return json.dumps(as_dict(offsets))
 
 
-def as_dict(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as a checkpoint keeps them: Spark's own form, always in the same order."""
-    nested: dict[str, dict[str, int]] = {}
+def as_dict(offsets: Mapping[TopicPartition, int], ids: TopicIds | None = None) -> dict[str, dict[str, Any]]:
+    """Offsets as a checkpoint keeps them: Spark's own form, always in the same order, and the topics' ids."""
+    nested: dict[str, dict[str, Any]] = {}
     for partition in sorted(offsets):
         nested.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
-    return nested
+    known = {topic: ids[topic] for topic in nested if topic in ids} if ids else {}
+    return {**nested, IDS: known} if known else nested
 
 
-def from_dict(nested: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """The reverse of ``as_dict``."""
+def from_dict(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
+    """The offsets that ``as_dict`` wrote."""
     return {
         TopicPartition(topic, int(number)): offset
         for topic, partitions in nested.items()
         for number, offset in partitions.items()
+        if topic != IDS
     }
+
+
+def ids_of(nested: Mapping[str, Mapping[str, Any]]) -> TopicIds:
+    """The ids that ``as_dict`` wrote; none in a checkpoint that knew none."""
+    return dict(nested.get(IDS, {}))
+
+
+def remade(before: TopicIds, now: TopicIds) -> set[str]:
+    """Topics that bear the same name as before and are others."""
+    return {topic for topic, known in before.items() if now.get(topic, known) != known}

@@ -34,18 +34,19 @@ def split_ranges(
         parts = [piece for one in parts for piece in _divided(one, ceil(one.size / max_records))]
     if min_partitions is None or len(parts) >= min_partitions:
         return parts
-    ideal_size = sum(one.size for one in parts) / min_partitions
-    large = [one for one in parts if round(one.size / ideal_size) > 1] if ideal_size else []
-    small_count = len(parts) - len(large)
-    large_size = sum(one.size for one in large)
-    wanted = max(min_partitions - small_count, 1)
+    total = sum(one.size for one in parts)
+    small = [one for one in parts if _share(one.size, total, min_partitions) == 1]
+    rest = total - sum(one.size for one in small)
+    wanted = max(min_partitions - len(small), 1)
     pieces: list[OffsetRange] = []
     for one in parts:
-        if one in large:
-            pieces += _divided(one, max(1, round(one.size / large_size * wanted)))
-        else:
-            pieces.append(one)
+        pieces += [one] if one in small else _divided(one, _share(one.size, rest, wanted))
     return pieces
+
+
+def _share(size: int, total: int, parts: int) -> int:
+    """How many of some parts a range of this size gets; halves are rounded up, as Java does."""
+    return max(floor(size / total * parts + 0.5), 1)
 
 
 def _divided(whole: OffsetRange, count: int) -> list[OffsetRange]:
@@ -68,7 +69,7 @@ def limited(
         return dict(end)
     cut = dict(end)
     for partition, size in sizes.items():
-        share = limit * size / total
+        share = limit * (size / total)  # In this order, as Spark's connector does: equal to the last bit.
         # A share below one is rounded up: no partition may starve.
         cut[partition] = min(end[partition], start[partition] + (ceil(share) if share < 1 else floor(share)))
     return cut

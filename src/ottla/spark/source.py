@@ -46,8 +46,12 @@ class OttlaDataSource(DataSource):
         return BatchWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from ottla.spark.checkpoint import check_checkpoint
         from ottla.spark.write_options import write_options
         from ottla.spark.writing import StreamWriter
+
+        if (location := self.options.get("checkpointLocation")) is not None:
+            check_checkpoint("checkpointLocation", location)
 
         options = write_options(self.options)
         check_written(schema, options.topic)

@@ -20,7 +20,7 @@ from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 from ottla.spark.connections import client_for
 from ottla.spark.errors import DataLoss
-from ottla.spark.offsets import ClusterView, Offsets, as_dict, from_dict
+from ottla.spark.offsets import ClusterView, Offsets, TopicIds, as_dict, from_dict, ids_of, remade
 from ottla.spark.options import EARLIEST, LATEST, ReadOptions
 from ottla.spark.ranges import OffsetRange, limited
 from ottla.spark.reading import plan_ranges, read_range
@@ -35,7 +35,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._initial: Offsets | None = None
+        self._initial_ids: TopicIds = {}
         self._available_now: Offsets | None = None
+        self._available_ids: TopicIds = {}
         self._latest: Offsets = {}
         self._last_batch_s: float | None = None
         self._committed: Offsets = {}
@@ -49,7 +51,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             view = self._view()
             self._initial = view.resolve(self._options.starting, view.partitions())
-        return as_dict(self._initial)
+            self._initial_ids = view.topic_ids
+        return as_dict(self._initial, self._initial_ids)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         limit = self._options.max_offsets_per_trigger
@@ -57,24 +60,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
         """Where the next micro-batch ends; ``start`` itself if it shall not begin yet."""
-        begin = from_dict(start or self.initialOffset())
-        self._commit_to_group(begin)
+        started = start or self.initialOffset()
+        begin = from_dict(started)
+        self._commit_to_group(dict(begin))
         view = self._view()
         if self._available_now is not None:
-            end = dict(self._available_now)
+            end, ids = dict(self._available_now), self._available_ids
         else:
             end = view.ends(view.partitions(refuses_missing=False), LATEST)
+            ids = view.topic_ids
         self._latest = end
+        self._forget_remade(begin, remade(ids_of(started), ids))
         self._check_lost(begin, end)
         begin |= self._begin_of_new(view, begin, end)
         if self._available_now is None and self._waits_for_more(begin, end):
-            return as_dict(from_dict(start or self.initialOffset()))
+            return as_dict(from_dict(started), ids_of(started))
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_offsets_per_trigger
         if max_rows is not None and not isinstance(limit, ReadAllAvailable):
             end = limited(max_rows, begin, end)
-        if any(end[p] > begin[p] for p in end):
-            self._last_batch_s = time.monotonic()
-        return as_dict(end)
+        return as_dict(end, ids)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """For the query's progress."""
@@ -84,10 +88,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The query will read up to what there is now, then end."""
         view = self._view()
         self._available_now = view.ends(view.partitions(refuses_missing=False), LATEST)
+        self._available_ids = view.topic_ids
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a micro-batch; the same ones when it is planned again after a crash."""
-        begin, until = from_dict(start), from_dict(end)
+        others = remade(ids_of(start), ids_of(end))
+        begin = {p: offset for p, offset in from_dict(start).items() if p.topic not in others}
+        until = from_dict(end)
         begin |= self._begin_of_new(self._view(), begin, until)
         ranges: Sequence[InputPartition] = plan_ranges(self._options, begin, until)
         return ranges
@@ -121,8 +128,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._lost(f"offsets [0, {first}) of the new partition {partition}")
         return {partition: self._earliest[partition] for partition in new}
 
+    def _forget_remade(self, begin: Offsets, topics: set[str]) -> None:
+        """A topic of the same name that is another has lost what was not read, and is read from its start."""
+        for partition in [p for p in begin if p.topic in topics]:
+            offset = begin.pop(partition)
+            self._earliest.pop(partition, None)
+            self._lost(
+                f"topic {partition.topic} was deleted and made again; {partition} was read up to {offset}"
+            )
+
     def _check_lost(self, begin: Offsets, end: Offsets) -> None:
-        """Topics that were deleted, or deleted and made again, have lost what was not read.
+        """Topics that were deleted, and logs that have become shorter, have lost what was not read.
 
         A query that goes on all the same begins at the new log's end, and a partition that comes back
         is a new one.
@@ -144,15 +160,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log.warning("data loss what=%s", what)
 
     def _waits_for_more(self, begin: Offsets, end: Offsets) -> bool:
-        """``minOffsetsPerTrigger``: too little has come, and ``maxTriggerDelay`` is not over."""
+        """``minOffsetsPerTrigger``: too little has come, and ``maxTriggerDelay`` is not over.
+
+        As in Spark's connector, the delay counts from the last batch, and the first does not wait.
+        """
         least = self._options.min_offsets_per_trigger
         if least is None:
             return False
-        if self._last_batch_s is None:
-            self._last_batch_s = time.monotonic()
-        waited_ms = (time.monotonic() - self._last_batch_s) * 1000
-        available = sum(max(0, end[p] - begin[p]) for p in end)
-        return available < least and waited_ms < self._options.max_trigger_delay_ms
+        now_s = time.monotonic()
+        is_due = (
+            self._last_batch_s is None
+            or (now_s - self._last_batch_s) * 1000 >= self._options.max_trigger_delay_ms
+        )
+        if not is_due and sum(max(0, end[p] - begin[p]) for p in end) < least:
+            return True
+        self._last_batch_s = now_s
+        return False
 
     def _commit_to_group(self, done: dict[TopicPartition, int]) -> None:
         """Show the query's progress to every tool that reads group offsets. Never in the query's way."""

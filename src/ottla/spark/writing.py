@@ -11,16 +11,21 @@ from pyspark.sql.types import StructType
 
 from ottla.client.blocking import Client
 from ottla.spark.connections import client_for
-from ottla.spark.errors import refuse
+from ottla.spark.errors import SparkRefused, refuse
 from ottla.spark.offsets import partition_numbers
 from ottla.spark.write_options import WriteOptions
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """How many records a task has seen acknowledged."""
+    """How many records a task has seen acknowledged, or why its rows cannot be written.
+
+    A refusal is no exception of the task: Spark would repeat what cannot succeed, and hide the sentence in a
+    worker's stack. The driver raises it when it is asked to commit.
+    """
 
     record_count: int
+    refusal: SparkRefused | None = None
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -34,6 +39,10 @@ class BatchWriter(DataSourceArrowWriter):
         """Runs in a task."""
         return write_rows(self._options, iterator)
 
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Runs on the driver, when all tasks have ended."""
+        raise_refusal(messages)
+
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """``df.writeStream.format("ottla").option("checkpointLocation", ...).start()``."""
@@ -46,6 +55,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Runs in a task."""
         return write_rows(self._options, iterator)
 
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Runs on the driver, when all tasks of a micro-batch have ended."""
+        raise_refusal(messages)
+
+
+def raise_refusal(messages: Iterable[WriterCommitMessage | None]) -> None:
+    """The first reason why a task could not write its rows."""
+    for message in messages:
+        if isinstance(message, Written) and message.refusal is not None:
+            raise message.refusal
+
 
 def check_topic(options: WriteOptions) -> None:
     """On the driver: the topic of the option exists, or the cluster makes it when asked."""
@@ -55,6 +75,13 @@ def check_topic(options: WriteOptions) -> None:
 
 def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> Written:
     """Write all rows of a task and wait until the cluster has them."""
+    try:
+        return Written(_deliver(options, batches))
+    except SparkRefused as refused:
+        return Written(0, refused)
+
+
+def _deliver(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     from ottla.spark.delivery import BatchSender
     from ottla.spark.encoding import ArrowEncoder
 
@@ -74,7 +101,7 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> Writ
         counts = {name: topics.count_of(name) for name in encoder.topics(rows)} if rows.num_rows else {}
         for batch in encoder.encode(rows, counts, time.time_ns() // 1_000_000):
             sender.send(batch)
-    return Written(sender.flush())
+    return sender.flush()
 
 
 class _Topics:

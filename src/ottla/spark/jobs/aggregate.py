@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from ottla.spark.checkpoint import check_checkpoint
 from ottla.spark.jobs.report import Report
 from ottla.spark.jobs.streams import Tell, run_to_end, topic_stream
 
@@ -29,6 +30,7 @@ class AggregateOptions:
 
 def run(spark: SparkSession, options: AggregateOptions, tell: Tell) -> Report:
     """Aggregate what is new since the last run; windows that are still open wait for the next."""
+    check_checkpoint("checkpoint", options.checkpoint)
     group = _field(options.group_by) if options.group_by else F.col("key").cast("string")
     columns: list[Column] = [F.count("*").alias("count")]
     if options.sum_of:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from ottla.spark.checkpoint import check_checkpoint
 from ottla.spark.jobs.report import Report, Table
 from ottla.spark.jobs.streams import Tell, run_to_end, topic_stream
 
@@ -29,6 +30,7 @@ class ArchiveOptions:
 
 def run(spark: SparkSession, options: ArchiveOptions, tell: Tell) -> Report:
     """Archive what is new since the last run; what the archive holds then."""
+    check_checkpoint("to", options.directory)
     limits = {"maxOffsetsPerTrigger": str(options.max_offsets_per_batch)}
     stream = topic_stream(spark, options.bootstrap_servers, options.topics, options=limits)
     writer = (

@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from ottla.spark.checkpoint import check_checkpoint
 from ottla.spark.errors import refuse
 from ottla.spark.jobs.report import Report, Table
 from ottla.spark.jobs.streams import Tell, run_to_end, topic_stream
@@ -32,6 +33,7 @@ class ValidateOptions:
 
 def run(spark: SparkSession, options: ValidateOptions, tell: Tell) -> Report:
     """Check what is new since the last run."""
+    check_checkpoint("checkpoint", options.checkpoint)
     schema = _schema(options.schema)
     counts: dict[str, int] = {}
     stream = topic_stream(spark, options.bootstrap_servers, options.topic)

@@ -1,0 +1,42 @@
+"""A session that was given up while it started leaves no Java behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+# Interrupts itself, as Ctrl-C does, as soon as Java is starting; then tells which processes it still has.
+INTERRUPTED = """
+import os, signal, threading, time
+from pathlib import Path
+from ottla.spark.session import spark_session
+
+# Whoever runs the tests in the background may have told their processes to ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+children = Path(f"/proc/self/task/{os.getpid()}/children")
+
+def interrupt():
+    while not children.read_text():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
+try:
+    spark_session("local[1]", is_brief=True)
+except KeyboardInterrupt:
+    print("interrupted", children.read_text().split())
+"""
+
+
+def test_ctrl_c_while_java_starts_leaves_nothing_behind() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert done.stdout == "interrupted []\n", done.stderr
