@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.shared.options import Output, OutputOption
 from ottla.cli.shared.refusal import CommandRefused
 
 app = typer.Typer(add_completion=False)
@@ -18,13 +19,18 @@ def doctor(
     data_dir: Annotated[Path, typer.Option(help="Where the data would be kept.")] = Path("ottla-data"),
     port: Annotated[int, typer.Option(min=1, max=65_000, help="The first broker's port.")] = 9092,
     brokers: Annotated[int, typer.Option(min=1, max=100, help="How many brokers.")] = 3,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Look at Java, ports, disk space, open files and the machine's name; exit code 1 if something is wrong.
 
     Example: `ottla doctor --port 9092`.
     """
     findings = [_java(), _ports(port, brokers), _disk(data_dir), _open_files(), _name()]
-    for is_well, words in findings:
+    if output is not Output.TABLE:
+        from ottla.cli.shared.printing import print_rows
+
+        print_rows([{"is_well": is_well, "finding": words} for is_well, words in findings], output)
+    for is_well, words in findings if output is Output.TABLE else ():
         typer.echo(f"{'ok ' if is_well else 'BAD'}  {words}")
     bad = sum(not is_well for is_well, _ in findings)
     if bad:

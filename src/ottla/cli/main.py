@@ -1,20 +1,22 @@
 """The frame of the command line: the one list of commands, and how a refusal reaches the user.
 
-A command's module holds ``app``, a Typer application, and imports what it works with inside its functions:
-``ottla --help`` reads all of these modules and shall answer at once.
+A command's module holds ``app``, a Typer application, and imports what it works with inside its functions.
+``ottla --help`` imports none of them.
 """
 
 import importlib
+import io
 import sys
+import textwrap
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.purposes import SECTIONS
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.launch.refusal import LaunchRefused
 
-# In the order in which the help shows them.
 COMMANDS: dict[str, str] = {
     "up": "ottla.cli.up",
     "status": "ottla.cli.local.status",
@@ -44,12 +46,18 @@ COMMANDS: dict[str, str] = {
     "drain": "ottla.cli.tools.drain",
     "delete-records": "ottla.cli.tools.delete_records",
     "log-dirs": "ottla.cli.tools.log_dirs",
+    "replica-verification": "ottla.cli.tools.replica_verification",
+    "perf": "ottla.cli.tools.perf",
     "cluster-id": "ottla.cli.tools.cluster_id",
     "broker-api-versions": "ottla.cli.tools.broker_api_versions",
     "zookeeper-shell": "ottla.cli.tools.zookeeper_shell",
     "kafka-scripts": "ottla.cli.tools.kafka_scripts",
     "pipeline": "ottla.cli.pipeline",
 }
+
+EXAMPLE_COLUMNS = 76
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 
 class _Commands(TyperGroup):
@@ -64,12 +72,33 @@ class _Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, COMMANDS))
+        for title, purposes in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), purpose) for name, purpose in purposes.items()])
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name]).app)
+        below: typer.Typer = importlib.import_module(COMMANDS[cmd_name]).app
+        below.rich_markup_mode = None
+        command = typer.main.get_command(below)
+        for one in (command, *getattr(command, "commands", {}).values()):
+            one.help = with_whole_words(one.help or "")
         command.name = cmd_name
         return command
+
+
+def with_whole_words(text: str) -> str:
+    """A help text whose examples are not broken within their flags, where they could not be copied."""
+    paragraphs = text.split("\n\n")
+    for position, paragraph in enumerate(paragraphs):
+        if paragraph.startswith("Example: "):
+            words = " ".join(paragraph.split())
+            lines = textwrap.wrap(words, EXAMPLE_COLUMNS, break_on_hyphens=False, break_long_words=False)
+            paragraphs[position] = "\b\n" + "\n".join(lines)
+    return "\n\n".join(paragraphs)
 
 
 app = typer.Typer(
@@ -103,10 +132,30 @@ def _frame(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a refusal is one sentence on standard error and an exit code of its own."""
     try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(
+                    errors="backslashreplace"
+                )  # What a terminal cannot show is no reason to end.
+        _require_text(sys.argv[1:] if arguments is None else arguments)
         app(arguments, prog_name="ottla")
     except (CommandRefused, LaunchRefused) as refused:
         typer.echo(f"ottla: {refused}", err=True)
         sys.exit(refused.exit_code if isinstance(refused, CommandRefused) else 1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _require_text(words: list[str]) -> None:
+    """Names in Kafka are UTF-8: bytes of the shell that are not would fail somewhere on the way."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            raise UsageRefused(
+                f"'{shown}' is not UTF-8 text; names and flags must be (data goes through standard input)"
+            ) from None
 
 
 if __name__ == "__main__":

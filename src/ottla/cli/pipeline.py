@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli import pipeline_run
+from ottla.cli.pipeline_session import LOCAL, a_session, refusals_in_one_sentence
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Jobs over topics, run by Spark.")
 app.add_typer(pipeline_run.app, name="run")
@@ -19,3 +20,31 @@ def list_jobs(
 
     for name, purpose in JOBS.items():
         typer.echo(name if plain else f"{name:<10} {purpose}")
+
+
+@app.command()
+def demo(
+    bootstrap_server: pipeline_run.Servers = pipeline_run.LOCALHOST,
+    master: pipeline_run.Master = LOCAL,
+) -> None:
+    """Sample orders flow into a topic, and a streaming job counts them while they come."""
+    from ottla.cli.signals import StopAsked, stop_once
+
+    is_well = True
+    with stop_once(), refusals_in_one_sentence():
+        from ottla.spark.demo import TOPIC, SampleOrders, answer
+
+        orders = SampleOrders(bootstrap_server)
+        orders.start()
+        typer.echo(f"sample orders flow into topic {TOPIC}; Spark is starting")
+        try:
+            with a_session(master, "ottla demo", is_brief=True) as spark:
+                typer.echo("Spark runs; a stream counts the orders by country")
+                report = answer(spark, bootstrap_server, orders, typer.echo)
+        except KeyboardInterrupt:  # Spark has put its own handler in the place of ours.
+            raise StopAsked from None
+        for line in report.lines():
+            typer.echo(line)
+        is_well = report.is_well
+    if not is_well:
+        raise typer.Exit(1)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ottla.cli.pipeline_session import LOCAL, a_session, refusals_in_one_sentence
+
 if TYPE_CHECKING:
     from ottla.spark.jobs.report import Report
 
@@ -18,7 +20,6 @@ Follow = Annotated[
 Checkpoint = Annotated[str, typer.Option(help="Where the job keeps how far it is.")]
 
 LOCALHOST = "localhost:9092"
-LOCAL = "local[*]"
 
 
 @app.command()
@@ -141,30 +142,12 @@ def plan(
 
 def _run(name: str, master: str, **options: Any) -> None:
     """Start Spark, run the job, print its report; a refusal is one sentence."""
-    from ottla.launch.refusal import LaunchRefused
-
-    try:
-        from pyspark.errors import PySparkException
-
-        from ottla.spark.errors import SparkRefused
-        from ottla.spark.jobs.streams import explained
-        from ottla.spark.session import spark_session
-    except ModuleNotFoundError as missing:
-        raise LaunchRefused(f"{missing.name} is not installed; pip install 'ottla[spark]'") from None
-    job = importlib.import_module(f"ottla.spark.jobs.{name}")
-    made = getattr(job, f"{name.capitalize()}Options")(**options)
-    typer.echo(f"starting Spark on {master}")
-    spark = spark_session(master, app_name=f"ottla {name}")
-    try:
-        report: Report = job.run(spark, made, typer.echo)
-    except SparkRefused as refused:
-        raise LaunchRefused(str(refused)) from None
-    except PySparkException as error:
-        if isinstance(ours := explained(error), SparkRefused):
-            raise LaunchRefused(str(ours)) from None
-        raise
-    finally:
-        spark.stop()
+    with refusals_in_one_sentence():
+        job = importlib.import_module(f"ottla.spark.jobs.{name}")
+        made = getattr(job, f"{name.capitalize()}Options")(**options)
+        typer.echo(f"starting Spark on {master}")
+        with a_session(master, f"ottla {name}") as spark:
+            report: Report = job.run(spark, made, typer.echo)
     for line in report.lines():
         typer.echo(line)
     if not report.is_well:

@@ -21,6 +21,29 @@ class Stop:
 
 
 @contextmanager
+def stop_between() -> Iterator[Stop]:
+    """Note the first such signal, for a loop that looks at ``asked`` between two steps.
+
+    Nothing is cut short in the middle of a step, unless a second signal asks for that.
+    """
+    stop = Stop()
+
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if stop.asked:
+            raise StopAsked
+        stop.asked = True
+
+    before = {number: signal.signal(number, on_signal) for number in _ASK_TO_END}
+    try:
+        yield stop
+    except StopAsked:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def stop_once() -> Iterator[Stop]:
     """Raise ``StopAsked`` at the first such signal inside the block, and swallow it at the end of the block.
 

@@ -1,5 +1,6 @@
 """``ottla up``: a whole cluster on this machine with one command."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +9,7 @@ import typer
 from ottla.cli.shared.options import key_values
 
 if TYPE_CHECKING:
+    from ottla.cli.local.demo import Demo
     from ottla.launch.cluster import Cluster
 
 app = typer.Typer(add_completion=False)
@@ -32,8 +34,27 @@ def up(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of every broker; may be repeated."),
     ] = None,
+    racks: Annotated[str, typer.Option(metavar="A,B,…", help="Racks, dealt to the brokers in turn.")] = "",
+    zookeeper: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT[/PATH]", help="ZooKeeper servers that run already; none is started then."
+        ),
+    ] = "",
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=65_000,
+            help="Where the first broker shows /metrics and /health; the others follow. 0: nowhere.",
+        ),
+    ] = 0,
     detach: Annotated[
         bool, typer.Option("--detach", help="Run in the background; `ottla down` stops it.")
+    ] = False,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="Then let sample data flow in and a job on Spark answer."),
     ] = False,
 ) -> None:
     """Start ZooKeeper and brokers on this machine (loopback only); Ctrl-C stops them cleanly, data stays.
@@ -46,11 +67,14 @@ def up(
 
         given = [f"--set={name}={value}" for name, value in settings.items()]
         words = ["--brokers", str(brokers), "--data-dir", str(data_dir.absolute()), *given]
+        words += ["--demo"] if demo else []
+        words += ["--racks", racks, "--zookeeper", zookeeper, "--metrics-port", str(metrics_port)]
         start_detached(data_dir, [*words, "--port", str(port), "--zookeeper-port", str(zookeeper_port)])
         return
 
     import time
 
+    from ottla.cli.local.demo import start_demo
     from ottla.cli.local.state import forget_requests, remove_state, write_state
     from ottla.cli.signals import stop_once
     from ottla.launch.cluster import Cluster
@@ -58,19 +82,30 @@ def up(
     with stop_once() as stop:
         started = time.monotonic()
         cluster = Cluster(
-            brokers, data_dir=data_dir, port=port, zookeeper_port=zookeeper_port, settings=settings
+            brokers,
+            data_dir=data_dir,
+            port=port,
+            zookeeper_port=zookeeper_port,
+            settings=settings,
+            racks=[rack.strip() for rack in racks.split(",") if rack.strip()],
+            metrics_port=metrics_port,
+            zookeeper=zookeeper or None,
         )
-        typer.echo(f"starting ZooKeeper {cluster.zookeeper.version} and {brokers} brokers")
+        typer.echo(f"starting {brokers} brokers with {cluster.zookeeper}")
         is_ours = False
+        shown: Demo | None = None
         try:
             cluster.start()
             is_ours = True
             forget_requests(cluster.data_dir)
             write_state(cluster)
             _show(cluster, time.monotonic() - started)
-            _watch(cluster)
+            shown = start_demo(cluster.bootstrap_servers, cluster.data_dir) if demo else None
+            _watch(cluster, shown)
         finally:
             typer.echo("stopping")
+            if shown is not None:
+                shown.stop()
             if is_ours:
                 remove_state(cluster.data_dir)
             cluster.stop()
@@ -86,18 +121,19 @@ def _show(cluster: "Cluster", elapsed_s: float) -> None:
     typer.echo("Ctrl-C stops it")
 
 
-def _watch(cluster: "Cluster") -> None:
+def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
     """Tell who is controller, and who ended: nothing is restarted unless somebody asks for it."""
+    from ottla.cli.local.event_lines import EventLines
     from ottla.cli.local.state import write_state
     from ottla.launch.refusal import LaunchRefused
 
     told: set[int] = set()
-    controller: int | None = None
+    events = EventLines((broker.broker_id, broker.log) for broker in cluster.brokers)
     while True:
-        now = cluster.controller
-        if now is not None and now != controller:
-            controller = now
-            typer.echo(f"controller is broker {controller}")
+        for line in events.news():
+            typer.echo(f"{datetime.now().astimezone():%H:%M:%S} {line}")
+        if demo is not None:
+            demo.tell_news()
         _serve_requests(cluster, told)
         for broker in cluster.ended():
             if broker.broker_id not in told:
@@ -108,7 +144,8 @@ def _watch(cluster: "Cluster") -> None:
             raise LaunchRefused("all brokers have ended")
         if (code := cluster.zookeeper.wait(LOOK_S)) is not None:
             raise LaunchRefused(
-                f"ZooKeeper ended by itself with exit code {code}; its log is {cluster.zookeeper.log}"
+                f"ZooKeeper ended by itself with exit code {code}; its log is"
+                f" {cluster.data_dir / 'zookeeper'}"
             )
 
 

@@ -19,13 +19,24 @@ BrokerNumber = Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The 
 
 
 @kill_app.command()
-def kill(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+def kill(
+    broker: BrokerNumber,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay until the others have noticed and lead its partitions.")
+    ] = False,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+) -> None:
     """End a broker as a crash would, and watch who takes over.
 
-    Example: `ottla kill 0`, then `ottla describe`.
+    Example: `ottla kill 0 --wait`, then `ottla describe`.
     """
     _send(data_dir, broker, "SIGKILL")
     typer.echo(f"broker {broker} is killed; `ottla restart {broker}` brings it back")
+    if wait:
+        from ottla.cli.local.taking_over import await_others
+
+        seconds = await_others(require_state(data_dir).bootstrap_servers, broker)
+        typer.echo(f"after {seconds:.1f} s the others have noticed, and it leads nothing any more")
 
 
 @pause_app.command()

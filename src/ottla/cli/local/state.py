@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ottla.launch.cluster import Cluster
 
 STATE_NAME = "up.json"
+LOCK_NAME = "cluster.lock"
+"""The launcher's, by name: every command looks here, and need not import all that starts clusters."""
 REQUESTS_NAME = "requests"
 ANSWER_S_MAX = 60.0
 LOOK_S = 0.1
@@ -86,8 +88,6 @@ def require_state(data_dir: Path) -> UpState:
 
 def is_locked(data_dir: Path) -> bool:
     """Whether somebody holds the lock of a data directory."""
-    from ottla.launch.cluster import LOCK_NAME
-
     try:
         lock = os.open(data_dir / LOCK_NAME, os.O_RDWR)
     except OSError:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from ottla.cli.local.state import DEFAULT_DATA_DIR, read_state
 from ottla.cli.shared.options import read_properties
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.client.blocking import Client
@@ -20,6 +21,7 @@ from ottla.client.errors import (
 )
 from ottla.model.errors import ErrorCode
 
+USUAL_SERVER = "127.0.0.1:9092"
 REACH_MS_MAX = 10_000
 API_MS_MAX = 30_000
 """Commands are impatient: Kafka's own tools wait 60 seconds."""
@@ -42,6 +44,7 @@ def connected(
 ) -> Iterator[Client]:
     """A client that has reached the cluster."""
     properties = {} if command_config is None else read_properties(command_config)
+    bootstrap_server = bootstrap_server or servers_here()
     config = client_config(bootstrap_server, {**properties, **(settings or {})})
     try:
         with Client(config) as client:
@@ -54,6 +57,12 @@ def connected(
             yield client
     except ClientError as error:
         raise CommandRefused(sentence(error)) from error
+
+
+def servers_here() -> str:
+    """Where a cluster is looked for when none is named."""
+    state = read_state(DEFAULT_DATA_DIR)
+    return USUAL_SERVER if state is None else state.bootstrap_servers
 
 
 def client_config(bootstrap_server: str, properties: dict[str, str]) -> ClientConfig:

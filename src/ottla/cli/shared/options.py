@@ -10,7 +10,8 @@ import typer
 
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_BOOTSTRAP = ""
+"""The cluster of `ottla up` in this directory if one runs, else Kafka's usual port on this machine."""
 
 BootstrapServer = Annotated[
     str,
@@ -18,7 +19,8 @@ BootstrapServer = Annotated[
         "--bootstrap-server",
         metavar="HOST:PORT,...",
         envvar="OTTLA_BOOTSTRAP_SERVER",
-        help="Brokers to ask first; one that answers is enough.",
+        help="Brokers to ask first; else the cluster of `ottla up` here, else 127.0.0.1:9092.",
+        show_default=False,
     ),
 ]
 CommandConfig = Annotated[

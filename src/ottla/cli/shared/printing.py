@@ -43,9 +43,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and not any(isinstance(part, dict) for part in value):
         return joined(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (bool, dict, list, tuple)) else value
 
 
 def nobody_reads() -> bool:

@@ -2,21 +2,34 @@
 
 import typer
 
-from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
+from ottla.cli.shared.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapServer,
+    CommandConfig,
+    Output,
+    OutputOption,
+)
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def cluster_id(
-    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, command_config: CommandConfig = None
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Print the id of the cluster.
 
     Example: `ottla cluster-id --bootstrap-server 127.0.0.1:9092`.
     """
     from ottla.cli.shared.connection import connected
+    from ottla.cli.shared.printing import print_rows
     from ottla.client.admin.cluster import describe_cluster
 
     with connected(bootstrap_server, command_config) as client:
-        typer.echo(f"Cluster ID: {client.run(describe_cluster).cluster_id}")
+        number = client.run(describe_cluster).cluster_id
+    if output is not Output.TABLE:
+        print_rows([{"cluster_id": number}], output)
+    else:
+        typer.echo(f"Cluster ID: {number}")

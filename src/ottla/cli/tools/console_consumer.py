@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, key_values, read_properties
+from ottla.cli.shared.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapServer,
+    Output,
+    key_values,
+    read_properties,
+)
 from ottla.cli.shared.refusal import UsageRefused
 
 app = typer.Typer(add_completion=False)
@@ -27,7 +33,7 @@ def console_consumer(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", help="Begin at this group's offsets and commit them (without joining it)."),
+        typer.Option("--group", help="Join this group, begin at its offsets and commit them."),
     ] = None,
     max_messages: Annotated[int | None, typer.Option(min=0, help="End after so many records.")] = None,
     timeout_ms: Annotated[int | None, typer.Option(help="End when none came for so long.")] = None,
@@ -57,9 +63,15 @@ def console_consumer(
     consumer_config: Annotated[
         Path | None, typer.Option("--consumer.config", metavar="FILE", help="A file of such settings.")
     ] = None,
+    formatter: Annotated[
+        str, typer.Option(help="DefaultMessageFormatter, or NoOpMessageFormatter to print nothing.")
+    ] = "DefaultMessageFormatter",
     skip_message_on_error: Annotated[
         bool, typer.Option("--skip-message-on-error", help="Leave out records that cannot be printed.")
     ] = False,
+    output: Annotated[
+        Output, typer.Option("--output", help="Kafka's lines, or each record as a JSON object on its line.")
+    ] = Output.TABLE,
 ) -> None:
     """Print the records of topics, one a line, until Ctrl-C.
 
@@ -76,13 +88,17 @@ def console_consumer(
     if isolation_level not in ("read_committed", "read_uncommitted"):
         raise UsageRefused("--isolation-level is read_committed or read_uncommitted")
 
+    if output is Output.CSV:
+        raise UsageRefused("records are printed as table or json, not as csv")
+
     from ottla.cli.shared.connection import connected
     from ottla.cli.tools.console_format import Format
-    from ottla.cli.tools.console_reading import Reading, consumer_settings
+    from ottla.cli.tools.console_reading import Reading
+    from ottla.cli.tools.consumer_settings import consumer_settings
 
     file = {} if consumer_config is None else read_properties(consumer_config)
     given = {**file, **key_values("--consumer-property", consumer_property or [])}
-    config, others = consumer_settings({**given, "isolation.level": isolation_level})
+    config, membership, others = consumer_settings({**given, "isolation.level": isolation_level})
     printed = {} if formatter_config is None else read_properties(formatter_config)
     for item in property_ or []:
         key_values("--property", [item])
@@ -91,8 +107,9 @@ def console_consumer(
         printed["key.deserializer"] = key_deserializer
     if value_deserializer is not None:
         printed["value.deserializer"] = value_deserializer
-    how = Format.of(printed)
+    how = Format.of(printed, formatter, is_json=output is Output.JSON)
     with connected(bootstrap_server, settings=others) as client:
-        reading = Reading(client, config, how, group or given.get("group.id"), skip_message_on_error)
-        reading.assign(topic, include, partition, offset, from_beginning)
+        name = group or given.get("group.id")
+        reading = Reading(client, config, membership, how, name, skip_message_on_error)
+        reading.begin(topic, include, partition, offset, from_beginning)
         reading.run(max_messages, timeout_ms)

@@ -1,5 +1,6 @@
 """A record as the line that Kafka's default formatter prints."""
 
+import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,11 +34,19 @@ class Format:
     decode_key: Decode = bytes
     decode_value: Decode = bytes
     decode_header: Decode = bytes
+    is_silent: bool = False
+    is_json: bool = False
+    """All that is known of a record, as one object."""
 
     @classmethod
-    def of(cls, properties: dict[str, str]) -> Self:
+    def of(
+        cls, properties: dict[str, str], formatter: str = "DefaultMessageFormatter", *, is_json: bool = False
+    ) -> Self:
         """From Kafka's property names; an unknown one is refused."""
         left = dict(properties)
+        short = formatter.rpartition(".")[2]
+        if short not in ("DefaultMessageFormatter", "NoOpMessageFormatter"):
+            raise UsageRefused(f"the formatter {formatter} is not supported; see --help")
 
         def flag(name: str, default: str = "false") -> bool:
             return left.pop(f"print.{name}", default).strip().lower() == "true"
@@ -56,6 +65,8 @@ class Format:
             deserializer(left.pop("key.deserializer", "ByteArray")),
             deserializer(left.pop("value.deserializer", "ByteArray")),
             deserializer(left.pop("headers.deserializer", left.pop("header.deserializer", "ByteArray"))),
+            short == "NoOpMessageFormatter",
+            is_json,
         )
         if left:
             raise UsageRefused(f"--property {next(iter(left))} is not known; see --help")
@@ -63,6 +74,10 @@ class Format:
 
     def line(self, partition: TopicPartition, record: Record, timestamp_type: str) -> bytes:
         """One record's line, with its end."""
+        if self.is_silent:
+            return b""
+        if self.is_json:
+            return self._object(partition, record, timestamp_type) + self.line_separator
         parts: list[bytes] = []
         if self.timestamp:
             known = record.timestamp >= 0
@@ -78,6 +93,24 @@ class Format:
         if self.value:
             parts.append(self._text(record.value, self.decode_value))
         return self.key_separator.join(parts) + self.line_separator
+
+    def _object(self, partition: TopicPartition, record: Record, timestamp_type: str) -> bytes:
+        def words(part: bytes | None, decode: Decode) -> str | None:
+            return None if part is None else decode(part).decode(errors="backslashreplace")
+
+        return json.dumps(
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "offset": record.offset,
+                "timestamp": record.timestamp,
+                "timestamp_type": timestamp_type,
+                "key": words(record.key, self.decode_key),
+                "value": words(record.value, self.decode_value),
+                "headers": [[name, words(value, self.decode_header)] for name, value in record.headers],
+            },
+            ensure_ascii=False,
+        ).encode()
 
     def _headers(self, record: Record) -> bytes:
         if not record.headers:

@@ -2,8 +2,7 @@
 
 import sys
 import time
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import typer
 
@@ -11,62 +10,49 @@ from ottla.cli.shared.connection import reason
 from ottla.cli.shared.options import pattern
 from ottla.cli.shared.printing import nobody_reads
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
-from ottla.cli.signals import stop_once
+from ottla.cli.signals import stop_between
 from ottla.cli.tools.console_format import Format, Unprintable
 from ottla.client.admin.configs import ResourceType, describe_configs
-from ottla.client.admin.groups import alter_group_offsets, describe_group, list_group_offsets
+from ottla.client.admin.groups import alter_group_offsets
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
 from ottla.client.config import ConsumerConfig
 from ottla.client.fetching.offsets import EARLIEST, LATEST
+from ottla.client.group.blocking import GroupConsumer
+from ottla.client.group.config import MembershipConfig
 from ottla.model.ids import TopicPartition
 
 COMMIT_S = 5.0
 """Kafka's auto.commit.interval.ms."""
 POLL_MS = 500
-_OF_THE_CLIENT = frozenset(
-    {"client.id", "request.timeout.ms", "retry.backoff.ms", "metadata.max.age.ms", "security.protocol"}
-)
-_OF_THE_GROUP = frozenset({"group.id"})
-
-
-def consumer_settings(settings: dict[str, str]) -> tuple[ConsumerConfig, dict[str, str]]:
-    """The consumer's settings, and those of the connection; one that nobody knows is refused by name."""
-    config = ConsumerConfig()
-    known = {field.name: field.type for field in fields(ConsumerConfig)}
-    for name, text in settings.items():
-        if name in _OF_THE_CLIENT or name in _OF_THE_GROUP:
-            continue
-        attribute = name.replace(".", "_")
-        if attribute not in known:
-            raise CommandRefused(f"the consumer's setting {name} is not supported")
-        value: Any = int(text) if text.isdecimal() else text
-        if isinstance(getattr(config, attribute), bool):
-            value = text == "true"
-        if type(value) is not type(getattr(config, attribute)):
-            raise CommandRefused(f"{name}={text} makes no sense")
-        config = replace(config, **{attribute: value})
-    return config, {name: text for name, text in settings.items() if name in _OF_THE_CLIENT}
 
 
 class Reading:
-    """One run of the console consumer."""
+    """One run of the console consumer: as a member of a group, or with all partitions for itself."""
 
     def __init__(
-        self, client: Client, config: ConsumerConfig, how: Format, group: str | None, skips_errors: bool
+        self,
+        client: Client,
+        config: ConsumerConfig,
+        membership: MembershipConfig,
+        how: Format,
+        group: str | None,
+        skips_errors: bool,
     ) -> None:
         self._client = client
         self._config = config
+        self._membership = membership
         self._how = how
         self._group = group
         self._skips_errors = skips_errors
-        self._consumer = client.consumer(config)
+        self._assigned = client.consumer(config)
+        self._joined: GroupConsumer | None = None
         self._timestamp_types: dict[str, str] = {}
         self._positions: dict[TopicPartition, int] = {}
-        """What was printed, for the group's offsets."""
+        """What was printed of a partition that was named: its group's offset."""
         self._committed_at = time.monotonic()
 
-    def assign(
+    def begin(
         self,
         topic: str | None,
         include: str | None,
@@ -74,15 +60,16 @@ class Reading:
         offset: str | None,
         from_beginning: bool,
     ) -> None:
-        """Find the partitions, and where to begin in each."""
+        """Find the partitions, and join the group or begin at an offset of each."""
         partitions = self._partitions(topic, include, partition)
-        if self._group is not None and offset is None:
-            start = self._group_positions(partitions, from_beginning)
-        else:
-            start = dict.fromkeys(partitions, _position(offset, from_beginning))
-        if self._how.timestamp:
+        if self._how.timestamp or self._how.is_json:
             self._read_timestamp_types({name.topic for name in partitions})
-        self._consumer.assign(start)
+        if self._group is None or partition is not None:
+            self._assigned.assign(dict.fromkeys(partitions, _position(offset, from_beginning)))
+            return
+        config = replace(self._config, auto_offset_reset="earliest") if from_beginning else self._config
+        topics = sorted({name.topic for name in partitions})
+        self._joined = self._client.group_consumer(self._group, topics, config, self._membership)
 
     def _partitions(
         self, topic: str | None, include: str | None, partition: int | None
@@ -106,27 +93,6 @@ class Reading:
             )
         return [TopicPartition(names[0], partition)]
 
-    def _group_positions(
-        self, partitions: list[TopicPartition], from_beginning: bool
-    ) -> dict[TopicPartition, int]:
-        assert self._group is not None, "asked for a group's offsets"
-        state = self._client.run(describe_group, self._group).group_state
-        if state not in ("Empty", "Dead", ""):
-            raise CommandRefused(
-                f"group {self._group} has members ({state}): this command does not join groups;"
-                " choose another --group, or leave it out"
-            )
-        rows = self._client.run(list_group_offsets, self._group, partitions)
-        is_early = from_beginning or self._config.auto_offset_reset == "earliest"
-        start = {}
-        for name in partitions:
-            row = rows.get(name)
-            known = row is not None and not row.error_code and row.committed_offset >= 0
-            start[name] = (
-                row.committed_offset if row is not None and known else EARLIEST if is_early else LATEST
-            )
-        return start
-
     def _read_timestamp_types(self, topics: set[str]) -> None:
         rows = self._client.run(
             describe_configs,
@@ -140,9 +106,9 @@ class Reading:
     def run(self, max_messages: int | None, timeout_ms: int | None) -> None:
         """Print until there are enough, none came for too long, or somebody stops it."""
         count = 0
-        with stop_once() as stop:
+        with stop_between() as stop:
             idle_since = time.monotonic()
-            while max_messages is None or count < max_messages:
+            while not stop.asked and (max_messages is None or count < max_messages):
                 room = None if max_messages is None else min(max_messages - count, 500)
                 idle_ms = int((time.monotonic() - idle_since) * 1000)
                 if timeout_ms is not None and idle_ms >= timeout_ms:
@@ -150,13 +116,13 @@ class Reading:
                 wait_ms = POLL_MS if timeout_ms is None else min(POLL_MS, timeout_ms - idle_ms)
                 printed = self._print(max(wait_ms, 1), room)
                 count += printed
-                if printed:
+                if printed or self._is_joining():
                     idle_since = time.monotonic()
-                elif nobody_reads():
+                if not printed and nobody_reads():
                     break
                 if time.monotonic() - self._committed_at > COMMIT_S:
                     self._commit()
-        self._commit()
+        self._end()
         typer.echo(f"Processed a total of {count} messages", err=True)
         if stop.asked:
             raise typer.Exit(130)
@@ -164,7 +130,8 @@ class Reading:
     def _print(self, wait_ms: int, room: int | None) -> int:
         count = 0
         lines: list[bytes] = []
-        for partition, records in self._consumer.poll(wait_ms, room).items():
+        consumer = self._joined or self._assigned
+        for partition, records in consumer.poll(wait_ms, room).items():
             kind = self._timestamp_types.get(partition.topic, "CreateTime")
             for record in records:
                 try:
@@ -179,9 +146,20 @@ class Reading:
             sys.stdout.buffer.flush()
         return count
 
+    def _is_joining(self) -> bool:
+        """Whether the group has not shared its partitions out yet: that is no time without records."""
+        return self._joined is not None and self._joined.generation < 0
+
+    def _end(self) -> None:
+        """Leave the group, with the offsets of what was printed."""
+        if self._joined is not None:
+            self._joined.close()
+        else:
+            self._commit()
+
     def _commit(self) -> None:
         self._committed_at = time.monotonic()
-        if self._group is None or not self._positions:
+        if self._group is None or self._joined is not None or not self._positions:
             return
         errors = self._client.run(alter_group_offsets, self._group, self._positions)
         for partition, code in errors.items():

@@ -12,7 +12,7 @@ import typer
 from ottla.cli.shared.connection import sentence
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.cli.tools.console_lines import LineReader
-from ottla.client.blocking import Producer
+from ottla.client.blocking_producer import Producer
 from ottla.client.config import ProducerConfig
 from ottla.client.errors import ClientError
 from ottla.client.producing.batches import Delivery

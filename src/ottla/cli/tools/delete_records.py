@@ -1,12 +1,21 @@
 """``ottla delete-records``: Kafka's ``kafka-delete-records``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
+from ottla.cli.shared.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapServer,
+    CommandConfig,
+    Output,
+    OutputOption,
+)
 from ottla.cli.shared.refusal import CommandRefused
+
+if TYPE_CHECKING:
+    from ottla.model.ids import TopicPartition
 
 app = typer.Typer(add_completion=False)
 
@@ -22,6 +31,7 @@ def delete_records(
     ],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Delete all records before an offset; -1 stands for all that are committed.
 
@@ -30,6 +40,7 @@ def delete_records(
     from ottla.cli.shared.connection import connected, reason
     from ottla.cli.shared.json_files import partition_rows, read_json
     from ottla.cli.shared.offsets import partitions_with_leader
+    from ottla.cli.shared.printing import print_rows
     from ottla.client.admin.topics import delete_records
 
     before = {}
@@ -41,17 +52,30 @@ def delete_records(
     with connected(bootstrap_server, command_config) as client:
         led = partitions_with_leader(client, {name.topic for name in before})
         wanted = {name: offset for name, offset in before.items() if name in led}
-        typer.echo("Executing records delete operation")
+        if output is Output.TABLE:
+            typer.echo("Executing records delete operation")
         done = client.run(delete_records, wanted) if wanted else {}
+    marks: dict[TopicPartition, int] = {}
+    errors: dict[TopicPartition, str] = {}
+    for name in before:
+        row_ = done.get(name)
+        if row_ is not None and not row_.error_code:
+            marks[name] = row_.low_watermark
+        else:
+            gone = "it does not exist or has no leader"
+            errors[name] = gone if row_ is None else reason(row_.error_code)
+    if output is Output.TABLE:
         typer.echo("Records delete operation completed:")
-        failed = 0
         for name in before:
-            row_ = done.get(name)
-            if row_ is not None and not row_.error_code:
-                typer.echo(f"partition: {name}\tlow_watermark: {row_.low_watermark}")
-                continue
-            failed += 1
-            why = "it does not exist or has no leader" if row_ is None else reason(row_.error_code)
-            typer.echo(f"partition: {name}\terror: {why}")
-    if failed:
-        raise CommandRefused(f"records of {failed} partitions were not deleted")
+            outcome = f"error: {errors[name]}" if name in errors else f"low_watermark: {marks[name]}"
+            typer.echo(f"partition: {name}\t{outcome}")
+    else:
+        print_rows(
+            [
+                {"partition": str(name), "low_watermark": marks.get(name), "error": errors.get(name)}
+                for name in before
+            ],
+            output,
+        )
+    if errors:
+        raise CommandRefused(f"records of {len(errors)} partitions were not deleted")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
-from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig, Output, OutputOption
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
     from ottla.cli.tools.reassignment_plan import Plan
@@ -25,11 +25,15 @@ def drain(
         int, typer.Option("--throttle", help="Bytes a second between brokers; -1: no limit.")
     ] = -1,
     command_config: CommandConfig = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Move all replicas and leaderships of a broker to the others, and wait until it is empty.
 
     Example: `ottla drain 2 --dry-run`, then `ottla drain 2 --throttle 50000000`.
     """
+    if output is not Output.TABLE and not dry_run:
+        raise UsageRefused("--output is for --dry-run")
+
     from ottla.cli.shared.connection import connected
     from ottla.cli.tools import reassignment, reassignment_progress
     from ottla.cli.tools.reassignment_plan import present_plan
@@ -38,12 +42,15 @@ def drain(
     with connected(bootstrap_server, command_config) as client:
         names = {row.name for row in client.run(describe_topics).topics if row.name is not None}
         present = present_plan(client, names) if names else {}
-        plan = plan_drain(present, broker, sorted(client.engine.metadata.brokers))
+        alive = sorted(client.engine.metadata.brokers)
+        plan = plan_drain(present, broker, alive)
+        if not plan and broker not in alive:
+            raise CommandRefused(f"there is no broker {broker} and no replica on it; alive are {alive}")
         if not plan:
-            typer.echo(f"broker {broker} holds no replicas")
+            typer.echo(f"broker {broker} holds no replicas", err=output is not Output.TABLE)
             return
         if dry_run:
-            reassignment_progress.rehearse(client, plan, throttle)
+            reassignment_progress.rehearse(client, plan, throttle, output)
             return
         reassignment.execute(client, plan, throttle, additional=False, preserve=False)
         reassignment_progress.wait(client, plan)

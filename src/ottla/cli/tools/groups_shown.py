@@ -78,7 +78,7 @@ def list_all(client: Client, state: str | None, kind: str | None, output: Output
         for shown in rows:
             typer.echo(shown["group"])
     else:
-        width = max([25, *(len(row["group"]) for row in rows)])
+        width = max([WIDTH, *(len(row["group"]) for row in rows)]) + 10
         names = ["group", *(["type"] if kind is not None else []), *(["state"] if state is not None else [])]
         for cells in ([name.upper() for name in names], *([row[name] for name in names] for row in rows)):
             typer.echo(f"{cells[0]:<{width}} " + " ".join(f"{cell:<20}" for cell in cells[1:]))

@@ -23,8 +23,14 @@ SCRIPTS = {
     "kafka-log-dirs.sh": "log-dirs",
     "kafka-dump-log.sh": "dump-log",
     "kafka-broker-api-versions.sh": "broker-api-versions",
+    "kafka-replica-verification.sh": "replica-verification",
+    "kafka-producer-perf-test.sh": "perf produce",
+    "kafka-consumer-perf-test.sh": "perf consume",
+    "kafka-cluster.sh": "",
+    "kafka-server-start.sh": "broker",
     "zookeeper-shell.sh": "zookeeper-shell",
 }
+"""The command of each; ``kafka-cluster.sh cluster-id`` names its command itself."""
 
 
 @app.command()
@@ -41,8 +47,9 @@ def kafka_scripts(
     import sys
 
     mark = "# Written by ottla kafka-scripts."
+    words = [shlex.quote(sys.executable), "-m", "ottla.cli.main"]
     texts = {
-        name: f'#!/bin/sh\n{mark}\nexec {shlex.quote(sys.executable)} -m ottla.cli.main {command} "$@"\n'
+        name: f'#!/bin/sh\n{mark}\nexec {" ".join([*words, *command.split()])} "$@"\n'
         for name, command in SCRIPTS.items()
     }
     try:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.shared.options import Output, OutputOption
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def preferred_replica_election(
     admin_config: Annotated[
         Path | None, typer.Option("--admin.config", metavar="FILE", help="A property file for the client.")
     ] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Give partitions back to their preferred leader, the first of their replicas.
 
@@ -50,7 +52,7 @@ def preferred_replica_election(
         from ottla.cli.shared.zookeeper import zookeeper_session
 
         with zookeeper_session(zookeeper) as session:
-            _ask_by_znode(session, wanted)
+            _ask_by_znode(session, wanted, output)
         return
 
     from ottla.cli.shared.connection import connected
@@ -58,10 +60,13 @@ def preferred_replica_election(
 
     assert bootstrap_server is not None, "checked above"
     with connected(bootstrap_server, admin_config) as client:
-        elect(client, wanted, ElectionType.PREFERRED, what="preferred replica election")
+        elect(client, wanted, ElectionType.PREFERRED, output, what="preferred replica election")
 
 
-def _ask_by_znode(session: "BlockingZooKeeper", wanted: "list[TopicPartition] | None") -> None:
+def _ask_by_znode(
+    session: "BlockingZooKeeper", wanted: "list[TopicPartition] | None", output: Output
+) -> None:
+    from ottla.cli.shared.printing import print_rows
     from ottla.model.ids import TopicPartition
     from ottla.server.zk_blocking import ZooKeeperRefused
     from ottla.zookeeper.codec import decode_partitions, decode_topic, encode_partitions
@@ -89,6 +94,9 @@ def _ask_by_znode(session: "BlockingZooKeeper", wanted: "list[TopicPartition] | 
             "Preferred replica leader election currently in progress for"
             f" {', '.join(map(str, under_way))}. Aborting operation"
         ) from None
+    if output is not Output.TABLE:
+        print_rows([{"partition": str(name), "outcome": "asked for"} for name in partitions], output)
+        return
     names = ",".join(map(str, partitions))
     typer.echo(f"Created preferred leader election path with {names}")
     typer.echo(f"Successfully started preferred replica election for partitions {names}")

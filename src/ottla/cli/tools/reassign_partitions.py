@@ -9,6 +9,8 @@ from ottla.cli.shared.options import (
     DEFAULT_BOOTSTRAP,
     BootstrapServer,
     CommandConfig,
+    Output,
+    OutputOption,
     exactly_one,
     only_with,
 )
@@ -17,9 +19,18 @@ from ottla.cli.shared.refusal import UsageRefused
 app = typer.Typer(add_completion=False)
 
 _PLAN = "--reassignment-json-file"
+_DIRECTORIES = "--replica-alter-log-dirs-throttle"
 _ALLOWED = {
     "--generate": ("--topics-to-move-json-file", "--broker-list", "--disable-rack-aware"),
-    "--execute": (_PLAN, "--throttle", "--additional", "--preserve-throttles", "--dry-run", "--wait"),
+    "--execute": (
+        _PLAN,
+        "--throttle",
+        _DIRECTORIES,
+        "--additional",
+        "--preserve-throttles",
+        "--dry-run",
+        "--wait",
+    ),
     "--verify": (_PLAN, "--preserve-throttles", "--wait"),
     "--cancel": (_PLAN, "--preserve-throttles"),
     "--list": (),
@@ -38,7 +49,8 @@ def reassign_partitions(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help='A plan: {"partitions": [{"topic": "foo", "partition": 1, "replicas": [1,2,3]}]}.',
+            help='A plan: {"partitions": [{"topic": "foo", "partition": 1, "replicas": [1,2,3]}]};'
+            ' "log_dirs": ["any","/b","any"] beside "replicas" names directories.',
         ),
     ] = None,
     topics_to_move_json_file: Annotated[
@@ -52,7 +64,7 @@ def reassign_partitions(
     ] = False,
     throttle: Annotated[int, typer.Option("--throttle", help="Bytes a second between brokers.")] = -1,
     replica_alter_log_dirs_throttle: Annotated[
-        int, typer.Option(help="Not supported: replicas do not move between directories.")
+        int, typer.Option(_DIRECTORIES, help="Bytes a second between directories of a broker.")
     ] = -1,
     additional: Annotated[
         bool, typer.Option("--additional", help="Start although others go on; also changes a throttle.")
@@ -60,7 +72,9 @@ def reassign_partitions(
     preserve_throttles: Annotated[
         bool, typer.Option("--preserve-throttles", help="Leave throttles as they are.")
     ] = False,
-    timeout: Annotated[int, typer.Option(help="Accepted for Kafka's sake.")] = 10_000,
+    timeout: Annotated[
+        int, typer.Option(min=0, help="Milliseconds for moves between directories to begin.")
+    ] = 10_000,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --execute: show what would move, and how much.")
     ] = False,
@@ -68,6 +82,7 @@ def reassign_partitions(
         bool, typer.Option("--wait", help="Stay until all is moved, showing progress; then lift throttles.")
     ] = False,
     command_config: CommandConfig = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Move partitions between brokers: propose, rehearse, execute, verify, cancel.
 
@@ -92,19 +107,21 @@ def reassign_partitions(
             "--broker-list": broker_list,
             "--disable-rack-aware": disable_rack_aware,
             "--throttle": throttle if throttle != -1 else None,
+            _DIRECTORIES: replica_alter_log_dirs_throttle if replica_alter_log_dirs_throttle != -1 else None,
             "--additional": additional,
             "--preserve-throttles": preserve_throttles,
             "--dry-run": dry_run,
             "--wait": wait,
         },
     )
-    if replica_alter_log_dirs_throttle != -1:
-        raise UsageRefused("--replica-alter-log-dirs-throttle is not supported: directories are not changed")
-    if throttle != -1 and throttle < 1:
-        raise UsageRefused("--throttle must be at least 1 byte a second")
+    if output is not Output.TABLE and action not in ("--list", "--verify") and not dry_run:
+        raise UsageRefused("--output is for --list, --verify and --dry-run; a plan is JSON already")
+    for flag, rate in (("--throttle", throttle), (_DIRECTORIES, replica_alter_log_dirs_throttle)):
+        if rate != -1 and rate < 1:
+            raise UsageRefused(f"{flag} must be at least 1 byte a second")
 
     from ottla.cli.shared.connection import connected
-    from ottla.cli.tools import reassignment, reassignment_progress
+    from ottla.cli.tools import directory_moves, reassignment, reassignment_progress
     from ottla.cli.tools.reassignment_plan import read_plan
 
     if action == "--generate":
@@ -115,21 +132,24 @@ def reassign_partitions(
         return
     if action == "--list":
         with connected(bootstrap_server, command_config) as client:
-            reassignment.list_moves(client)
+            reassignment.list_moves(client, output)
         return
     if reassignment_json_file is None:
         raise UsageRefused(f"{action} needs {_PLAN}")
     plan = read_plan(reassignment_json_file)
+    moves = directory_moves.read_moves(reassignment_json_file)
+    directories = directory_moves.Directories(moves, timeout, replica_alter_log_dirs_throttle)
     with connected(bootstrap_server, command_config) as client:
         match action:
             case "--execute" if dry_run:
-                reassignment_progress.rehearse(client, plan, throttle)
+                reassignment_progress.rehearse(client, plan, throttle, output)
                 return
             case "--execute":
-                reassignment.execute(client, plan, throttle, additional, preserve_throttles)
+                reassignment.execute(client, plan, throttle, additional, preserve_throttles, directories)
             case "--cancel":
-                reassignment.cancel(client, plan, preserve_throttles)
+                reassignment.cancel(client, plan, preserve_throttles, directories)
         if wait:
             reassignment_progress.wait(client, plan)
+            directory_moves.wait_for_moves(client, moves)
         if action == "--verify" or wait:
-            reassignment.verify(client, plan, preserve_throttles)
+            reassignment.verify(client, plan, preserve_throttles, output, directories)

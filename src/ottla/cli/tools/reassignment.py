@@ -9,9 +9,10 @@ import typer
 
 from ottla.cli.shared.connection import reason
 from ottla.cli.shared.json_files import read_json
-from ottla.cli.shared.options import numbers
-from ottla.cli.shared.printing import joined
+from ottla.cli.shared.options import Output, numbers
+from ottla.cli.shared.printing import joined, print_rows
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+from ottla.cli.tools.directory_moves import Directories, cancel_moves, places, start_moves, verify_moves
 from ottla.cli.tools.reassignment_plan import Plan, plan_text, present_plan
 from ottla.client.admin.cluster import alter_partition_reassignments, list_partition_reassignments
 from ottla.client.admin.configs import Change, ConfigOperation, Resource, ResourceType, alter_configs
@@ -24,6 +25,7 @@ RATES = (
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
+NO_DIRECTORIES = Directories()
 THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
@@ -65,10 +67,17 @@ def _are_topics(rows: Any) -> bool:
     )
 
 
-def execute(client: Client, plan: Plan, throttle: int, additional: bool, preserve: bool) -> None:
+def execute(
+    client: Client,
+    plan: Plan,
+    throttle: int,
+    additional: bool,
+    preserve: bool,
+    directories: Directories = NO_DIRECTORIES,
+) -> None:
     """Start the moves; nothing is touched when the plan cannot be."""
-    if preserve and throttle != -1:
-        raise UsageRefused("--preserve-throttles and --throttle contradict each other")
+    if preserve and (throttle != -1 or directories.throttle != -1):
+        raise UsageRefused("--preserve-throttles and a throttle contradict each other")
     under_way = client.run(list_partition_reassignments)
     if under_way and not additional:
         raise CommandRefused(
@@ -80,13 +89,16 @@ def execute(client: Client, plan: Plan, throttle: int, additional: bool, preserv
         f"Current partition replica assignment\n\n{plan_text({n: present[n] for n in plan})}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
-    if throttle != -1:
+    if throttle != -1 or directories.throttle != -1:
         typer.echo(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the"
             " throttle is removed."
         )
+    if throttle != -1:
         _throttle(client, {name: (present[name], plan[name]) for name in plan}, throttle)
         typer.echo(f"The inter-broker throttle limit was set to {throttle} B/s")
+    if directories.throttle != -1:
+        _throttle_directories(client, {replica.broker for replica in directories.moves}, directories.throttle)
     targets: dict[TopicPartition, tuple[int, ...] | None] = dict(plan)
     failed = _failures(client.run(alter_partition_reassignments, targets))
     for name, why in failed.items():
@@ -97,12 +109,27 @@ def execute(client: Client, plan: Plan, throttle: int, additional: bool, preserv
         typer.echo(f"Successfully started partition reassignment{plural} for {joined(started)}")
     if failed:
         raise CommandRefused(f"{len(failed)} of {len(plan)} partitions were not reassigned")
+    start_moves(client, directories.moves, directories.timeout_ms)
 
 
-def verify(client: Client, plan: Plan, preserve: bool) -> None:
+def verify(
+    client: Client,
+    plan: Plan,
+    preserve: bool,
+    output: Output = Output.TABLE,
+    directories: Directories = NO_DIRECTORIES,
+) -> None:
     """Say of each partition how far it is; when none moves any more, lift the throttles."""
     under_way = client.run(list_partition_reassignments)
     present = present_plan(client, {name.topic for name in plan})
+    if output is not Output.TABLE:
+        print_rows(
+            [_state_row(name, plan[name], present.get(name), name in under_way) for name in plan], output
+        )
+        now = places(client, directories.moves) if directories.moves else {}
+        if not under_way and not preserve and all(place.future is None for place in now.values()):
+            lift_throttles(client, {name.topic for name in plan}, is_told=False)
+        return
     typer.echo("Status of partition reassignment:")
     for name, wanted in sorted(plan.items()):
         if name in under_way:
@@ -114,12 +141,18 @@ def verify(client: Client, plan: Plan, preserve: bool) -> None:
                 f"There is no active reassignment of partition {name}, but replica set is"
                 f" {joined(present.get(name, ()))} rather than {joined(wanted)}."
             )
-    typer.echo("")
-    if not under_way and not preserve:
+    if verify_moves(client, directories.moves) and not under_way and not preserve:
         lift_throttles(client, {name.topic for name in plan})
 
 
-def cancel(client: Client, plan: Plan, preserve: bool) -> None:
+def _state_row(
+    name: TopicPartition, wanted: tuple[int, ...], present: tuple[int, ...] | None, is_moving: bool
+) -> dict[str, Any]:
+    state = "in progress" if is_moving else "completed" if present == wanted else "not as planned"
+    return {"partition": str(name), "state": state, "replicas": present or (), "wanted": wanted}
+
+
+def cancel(client: Client, plan: Plan, preserve: bool, directories: Directories = NO_DIRECTORIES) -> None:
     """Turn moves back."""
     under_way = client.run(list_partition_reassignments)
     moving = sorted(name for name in plan if name in under_way)
@@ -130,6 +163,7 @@ def cancel(client: Client, plan: Plan, preserve: bool) -> None:
         typer.echo(f"Successfully cancelled partition reassignments for: {joined(done)}.")
     else:
         typer.echo("None of the specified partition reassignments are active.")
+    cancel_moves(client, directories.moves, directories.timeout_ms)
     if failed:
         name, why = next(iter(failed.items()))
         raise CommandRefused(f"the reassignment of {name} was not cancelled: {why}")
@@ -137,9 +171,21 @@ def cancel(client: Client, plan: Plan, preserve: bool) -> None:
         lift_throttles(client, {name.topic for name in plan})
 
 
-def list_moves(client: Client) -> None:
+def list_moves(client: Client, output: Output) -> None:
     """All moves that go on."""
     under_way = client.run(list_partition_reassignments)
+    if output is not Output.TABLE:
+        rows = [
+            {
+                "partition": str(name),
+                "replicas": move.replicas,
+                "adding": move.adding_replicas,
+                "removing": move.removing_replicas,
+            }
+            for name, move in sorted(under_way.items())
+        ]
+        print_rows(rows, output)
+        return
     if not under_way:
         typer.echo("No partition reassignments found.")
         return
@@ -150,16 +196,17 @@ def list_moves(client: Client) -> None:
         typer.echo(f"{name}: replicas: {joined(move.replicas)}.{adding}{removing}")
 
 
-def lift_throttles(client: Client, topics: set[str]) -> None:
+def lift_throttles(client: Client, topics: set[str], *, is_told: bool = True) -> None:
     """Remove the throttles of all brokers and of these topics."""
     brokers = sorted(client.engine.metadata.brokers)
-    typer.echo(
-        f"Clearing broker-level throttles on broker{'s' if len(brokers) > 1 else ''} {joined(brokers)}"
-    )
+    names = sorted(topics)
+    if is_told:
+        typer.echo(
+            f"Clearing broker-level throttles on broker{'s' if len(brokers) > 1 else ''} {joined(brokers)}"
+        )
+        typer.echo(f"Clearing topic-level throttles on topic{'s' if len(names) > 1 else ''} {joined(names)}")
     gone: Change = (ConfigOperation.DELETE, None)
     _alter(client, {(ResourceType.BROKER, str(broker)): dict.fromkeys(RATES, gone) for broker in brokers})
-    names = sorted(topics)
-    typer.echo(f"Clearing topic-level throttles on topic{'s' if len(names) > 1 else ''} {joined(names)}")
     _alter(client, {(ResourceType.TOPIC, name): dict.fromkeys(THROTTLED, gone) for name in names})
 
 
@@ -189,6 +236,13 @@ def _throttle(
             for topic in sending
         },
     )
+
+
+def _throttle_directories(client: Client, brokers: set[int], rate: int) -> None:
+    """These brokers copy between their own directories no faster than this."""
+    limit: Change = (ConfigOperation.SET, str(rate))
+    _alter(client, {(ResourceType.BROKER, str(broker)): {RATES[2]: limit} for broker in sorted(brokers)})
+    typer.echo(f"The replica-alter-dir throttle limit was set to {rate} B/s")
 
 
 def _alter(client: Client, changes: dict[Resource, dict[str, Change]]) -> None:

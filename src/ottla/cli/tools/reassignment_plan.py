@@ -22,8 +22,6 @@ def read_plan(path: Path) -> Plan:
             raise CommandRefused(f"{path}: {name} has no list of replicas")
         if len(set(replicas)) != len(replicas):
             raise CommandRefused(f"{path}: {name} names a replica twice")
-        if any(directory != "any" for directory in row.get("log_dirs", ())):
-            raise CommandRefused(f'{path}: {name} names a log directory; only "any" is supported')
         plan[name] = tuple(replicas)
     return plan
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import typer
 
-from ottla.cli.shared.printing import joined, table
+from ottla.cli.shared.options import Output
+from ottla.cli.shared.printing import joined, print_rows, table
 from ottla.cli.tools.reassignment import checked_plan
 from ottla.cli.tools.reassignment_plan import Plan
 from ottla.client.admin.cluster import describe_log_dirs, list_partition_reassignments
@@ -34,18 +35,31 @@ class Progress:
         return f"{self.partitions} partitions move, {size_text(self.bytes_left)} to fetch{pace}{eta}"
 
 
-def rehearse(client: Client, plan: Plan, throttle: int) -> None:
+def rehearse(client: Client, plan: Plan, throttle: int, output: Output = Output.TABLE) -> None:
     """What a plan would do; nothing is changed."""
     present = checked_plan(client, plan)
     sizes = _sizes(client)
     rows = []
+    moves: list[dict[str, object]] = []
     total = 0
     for name, wanted in sorted(plan.items()):
         new = [broker for broker in wanted if broker not in present[name]]
         size = max((sizes.get((name, broker), 0) for broker in present[name]), default=0)
         total += size * len(new)
         moved = "stays" if wanted == present[name] else size_text(size * len(new))
+        moves.append(
+            {
+                "topic": name.topic,
+                "partition": name.partition,
+                "now": present[name],
+                "then": wanted,
+                "bytes": size * len(new),
+            }
+        )
         rows.append((str(name), joined(present[name]), joined(wanted), moved))
+    if output is not Output.TABLE:
+        print_rows(moves, output)
+        return
     typer.echo("\n".join(table(("PARTITION", "NOW", "THEN", "BYTES"), rows)))
     least = f", at least {total / throttle:.0f} s at {size_text(throttle)}/s" if throttle > 0 else ""
     typer.echo(f"{size_text(total)} would be copied{least}; nothing was changed")

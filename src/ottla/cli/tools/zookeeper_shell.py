@@ -1,9 +1,11 @@
 """``ottla zookeeper-shell``: look at znodes and change them."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ottla.cli.shared.options import Output, OutputOption
+from ottla.cli.shared.printing import print_rows
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ COMMANDS = {
     "create": "create PATH [DATA]",
     "delete": "delete PATH",
     "deleteall": "deleteall PATH",
+    "watch": "watch PATH",
 }
 
 
@@ -29,11 +32,16 @@ def zookeeper_shell(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="Run this one command, and end.")
     ] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """Run ls, get, stat, set, create, delete or deleteall; without a command, those of standard input.
+    """Run ls, get, stat, set, create, delete, deleteall or watch; without a command, those of standard input.
 
-    Example: `ottla zookeeper-shell 127.0.0.1:2181 get /controller`.
+    Example: `ottla zookeeper-shell 127.0.0.1:2181 get /controller`; `watch /controller` tells of every change
+    until Ctrl-C. With `--output json` ls, get and stat give rows for other programs.
     """
+    if zookeeper.startswith("-"):
+        raise UsageRefused(f"{zookeeper} stands where the address belongs: HOST:PORT, then the command")
+
     import shlex
     import sys
 
@@ -41,7 +49,7 @@ def zookeeper_shell(
 
     with zookeeper_session(zookeeper) as session:
         if words:
-            run(session, words)
+            run(session, words, output)
             return
         for line in sys.stdin:
             try:
@@ -51,11 +59,14 @@ def zookeeper_shell(
             if parts and parts[0] in ("quit", "close"):
                 return
             if parts:
-                run(session, parts)
+                run(session, parts, output)
 
 
-def run(session: "BlockingZooKeeper", words: list[str]) -> None:
+def run(session: "BlockingZooKeeper", words: list[str], output: Output) -> None:
     """One command."""
+    if output is not Output.TABLE and words[0] in ("ls", "get", "stat") and len(words) == 2:
+        print_rows(rows_of(session, words[0], words[1]), output)
+        return
     match words:
         case ["ls", path]:
             typer.echo(f"[{', '.join(session.children(path))}]")
@@ -76,8 +87,25 @@ def run(session: "BlockingZooKeeper", words: list[str]) -> None:
             session.delete(path)
         case ["deleteall", path]:
             session.delete(path, recursive=True)
+        case ["watch", path]:
+            from ottla.cli.tools.znodes_watched import watch
+
+            watch(session, path)
         case _:
             raise UsageRefused(f"{' '.join(words)!r} is none of: {'; '.join(COMMANDS.values())}")
+
+
+def rows_of(session: "BlockingZooKeeper", command: str, path: str) -> list[dict[str, Any]]:
+    """What looking at a node gives, for other programs."""
+    if command == "ls":
+        return [{"path": path.rstrip("/") + f"/{child}"} for child in session.children(path)]
+    if command == "get":
+        data = session.get(path).data
+        return [{"path": path, "data": None if data is None else data.decode(errors="backslashreplace")}]
+    stat = session.exists(path)
+    if stat is None:
+        raise CommandRefused(f"there is no node {path}")
+    return [{"path": path, **dict(line.split(" = ", 1) for line in stat_lines(stat))}]
 
 
 def stat_lines(stat: "Stat") -> list[str]:

@@ -14,6 +14,7 @@ from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 
 TROUBLES_SHOWN = 10
+REFRESH_MS_MAX = 5_000
 GROUPS_SHOWN = 10
 
 
@@ -87,6 +88,8 @@ class ClusterView:
 
     def _health(self) -> str:
         bad = [f"{count} {name}" for name, count in self.counts.items() if count]
+        if not self.partitions:
+            return "nothing to lead yet"
         return ", ".join(bad) or "all led by their preferred leader, all in sync"
 
     def as_json(self) -> dict[str, Any]:
@@ -122,6 +125,7 @@ def read_cluster(
 ) -> ClusterView:
     """Ask the cluster for all that the picture shows."""
     topics = read_topics(client)
+    client.run(lambda engine: engine.refresh(engine.now_ms + REFRESH_MS_MAX))
     metadata = client.engine.metadata
     partitions = {TopicPartition(t.name, p.partition): p for t in topics for p in t.partitions}
     min_isr = {topic.name: topic.min_isr for topic in topics}

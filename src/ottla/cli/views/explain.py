@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
+from ottla.cli.shared.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapServer,
+    CommandConfig,
+    Output,
+    OutputOption,
+)
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
@@ -15,6 +21,9 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 READ_MS_MAX = 15_000
+UNTOLD_SECONDS = 2.0
+"""How long the record of an election that has just been is waited for: it is written after the fact."""
+LOOK_SECONDS = 0.1
 
 
 @app.command()
@@ -22,28 +31,33 @@ def explain(
     partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", help="For example orders-0.")],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     isr: Annotated[bool, typer.Option("--isr", help="Also tell changes of the ISR alone.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Short for --output json.")] = False,
     command_config: CommandConfig = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Tell why a partition is led by whom, how that came about, and what if each of its replicas died.
 
     Each election is told with its rule, its candidates and its cause; unclean ones with what may be lost.
 
-    Example: `ottla explain orders-0`.
+    Example: `ottla explain orders-0`. As CSV it is the table of what was recorded.
     """
     import json
+    from dataclasses import asdict
 
     from ottla.cli.shared.connection import connected
-    from ottla.cli.views.story import history_lines, is_told, now_lines, preferred, what_if
+    from ottla.cli.shared.printing import print_rows
+    from ottla.cli.views.story import history_lines, is_told, losses, now_lines, preferred, what_if
     from ottla.model.ids import TopicPartition
 
     topic, dash, number = partition.rpartition("-")
     if not dash or not topic or not number.isdecimal():
         raise UsageRefused(f"{partition!r} names no partition; write it as orders-0")
     with connected(bootstrap_server, command_config) as client:
-        now = _now(client, TopicPartition(topic, int(number)))
-        history = _history(client, partition)
-    if json_:
+        now, history = _told(client, TopicPartition(topic, int(number)))
+    if output is Output.CSV:
+        print_rows(history, output)
+        return
+    if json_ or output is Output.JSON:
         told = {
             "partition": partition,
             "leader": now.leader,
@@ -53,6 +67,7 @@ def explain(
             "is_preferred": now.leader == now.replicas[0],
             "preferred": preferred(now),
             "is_told": is_told(now, history),
+            "losses": [asdict(loss) for loss in losses(history)],
             "history": history,
             "what_if": {str(broker): words for broker, words in what_if(now).items()},
         }
@@ -65,6 +80,21 @@ def explain(
     typer.echo("\nwhat if it died")
     for broker, words in what_if(now).items():
         typer.echo(f"  broker {broker}: {words}")
+
+
+def _told(client: "Client", name: "TopicPartition") -> "tuple[PartitionNow, list[dict[str, Any]]]":
+    """How a partition stands and how that came about; the last election may be recorded a moment later."""
+    import time
+
+    from ottla.cli.views.story import is_told
+
+    deadline = time.monotonic() + UNTOLD_SECONDS
+    while True:
+        now = _now(client, name)
+        history = _history(client, str(name))
+        if is_told(now, history) or time.monotonic() >= deadline:
+            return now, history
+        time.sleep(LOOK_SECONDS)
 
 
 def _now(client: "Client", name: "TopicPartition") -> "PartitionNow":

@@ -10,6 +10,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch
 from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
 
 _QUIET = (Rule.ISR_CHANGE.value, Rule.NO_OP.value, Rule.REPLICA_LOST.value)
+_ELSEWHERE = "decided by an Apache controller, inferred from znodes (or its record is gone)"
 _IN_WORDS = {
     Rule.NEW_PARTITION.value: "new partition: the first replica that is online",
     Rule.OFFLINE.value: "leader offline: the first replica that is online and in sync",
@@ -44,11 +45,13 @@ def now_lines(now: PartitionNow, history: list[dict[str, Any]]) -> list[str]:
     last = _last_election(history)
     since = f" since {time_text(last['time_ms'])}" if last is not None and is_told(now, history) else ""
     lines = [f"{now.name} is {who}{since} (leader epoch {now.leader_epoch})"]
-    lines.append(f"  replicas {joined(now.replicas)}; in sync {joined(now.isr) or 'none'}; {preferred(now)}")
+    lines.append(f"  replicas {joined(now.replicas)}; in sync {joined(now.isr) or 'none'}")
+    lines.append(f"  {preferred(now)}")
     if now.has_leader and len(now.isr) < now.min_isr:
         lines.append(f"  writes with acks=all are refused: min.insync.replicas is {now.min_isr}")
     if last is not None and is_told(now, history):
-        lines.append(f"  why: {_IN_WORDS.get(last['rule'], last['rule'])}; {last['cause']}")
+        lines.append(f"  why: {_IN_WORDS.get(last['rule'], last['rule'])}")
+        lines.append(f"       {last['cause']}")
     elif not is_told(now, history):
         lines.append("  why: " + untold(now, history))
     return lines
@@ -76,10 +79,11 @@ def untold(now: PartitionNow, history: list[dict[str, Any]]) -> str:
     """What is to be said of epochs that no Ottla controller told of."""
     epochs = [row["after"]["leader_epoch"] for row in history if _is_decision(row) and row.get("after")]
     first = max(epochs) + 1 if epochs else 0
-    span = f"leader epoch {now.leader_epoch}"
-    if first < now.leader_epoch:
-        span = f"leader epochs {first} to {now.leader_epoch}"
-    return f"{span} decided by an Apache controller, inferred from znodes (or its record is gone)"
+    return f"{_span(first, now.leader_epoch)} {_ELSEWHERE}"
+
+
+def _span(first: int, last: int) -> str:
+    return f"leader epoch {last}" if first >= last else f"leader epochs {first} to {last}"
 
 
 def history_lines(history: list[dict[str, Any]], *, with_isr: bool) -> list[str]:
@@ -90,7 +94,11 @@ def history_lines(history: list[dict[str, Any]], *, with_isr: bool) -> list[str]
     for row in history:
         match row.get("kind"):
             case "loss receipt":
-                lines += _receipt(row)
+                lines += _receipt(row, loss_of(row, history))
+                continue
+            case "unclean start":
+                if not any(_is_receipt_of(other, row) for other in history):
+                    lines += _receipt(row, loss_of(row, history))
                 continue
             case "log cut":
                 lines += _cut(row)
@@ -99,8 +107,7 @@ def history_lines(history: list[dict[str, Any]], *, with_isr: bool) -> list[str]
         if after is None:
             continue
         if epoch is not None and after["leader_epoch"] > epoch + 1:
-            skipped = f"{epoch + 1} to {after['leader_epoch'] - 1}"
-            lines.append(f"  (leader epochs {skipped}: decided elsewhere, or their record is gone)")
+            lines.append(f"  ({_span(epoch + 1, after['leader_epoch'] - 1)} {_ELSEWHERE})")
         epoch = after["leader_epoch"]
         if row["rule"] in _QUIET and not with_isr and not _moves_leader(row):
             continue
@@ -139,19 +146,84 @@ def candidate_text(candidate: dict[str, Any]) -> str:
     return f"{candidate['broker']} {online}, {'in sync' if candidate['in_sync'] else 'not in sync'}"
 
 
-def _receipt(row: dict[str, Any]) -> list[str]:
-    first = row["may_be_lost"]["from"]
-    from_text = "an unknown offset" if first is None else f"offset {first}"
-    return [
-        f"  {time_text(row['time_ms'])}  LOSS RECEIPT of epoch {row['leader_epoch']}: acknowledged records"
-        f" from {from_text} on may be lost",
-        f"      broker {row['new_leader']} leads alone; in sync before: {joined(row['old_isr'])}",
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is known of an unclean election's cost; None stands for unknown, ``until`` is exclusive."""
+
+    leader_epoch: int
+    start: int | None
+    until: int | None
+    committed_at_least: int | None
+    """The old leader's last known high watermark."""
+    cut_by: int | None
+    """The broker of the old ISR that came back and cut its log: with it the range is exact."""
+
+
+def losses(history: list[dict[str, Any]]) -> list[Loss]:
+    """One for every unclean election that left a word, oldest first."""
+    found = {
+        row["leader_epoch"]: loss_of(row, history)
+        for row in history
+        if row.get("kind") in ("loss receipt", "unclean start")
+    }
+    return list(found.values())
+
+
+def loss_of(row: dict[str, Any], history: list[dict[str, Any]]) -> Loss:
+    """All that was said of the unclean election of this row, put together."""
+    epoch = row["leader_epoch"]
+    said = [
+        other
+        for other in history
+        if other.get("kind") in ("loss receipt", "unclean start") and other["leader_epoch"] == epoch
     ]
+    starts = [other["may_be_lost"]["from"] for other in said]
+    start = next((offset for offset in starts if offset is not None), None)
+    committed = [other.get("old_high_watermark_at_least") for other in said]
+    known = [offset for offset in committed if offset is not None]
+    old_isr = next((other["old_isr"] for other in said if "old_isr" in other), None)
+    cuts = [
+        other
+        for other in history
+        if other.get("kind") == "log cut"
+        and other["leader_epoch"] >= epoch
+        and (old_isr is None or other["broker"] in old_isr)
+        and (start is None or other["lost"]["from"] <= start)  # a cut further on is of a later story
+    ]
+    if not cuts:
+        return Loss(epoch, start, None, max(known, default=None), None)
+    longest = max(cuts, key=lambda cut: int(cut["lost"]["until"]))
+    lost = longest["lost"]
+    return Loss(epoch, lost["from"], lost["until"], max(known, default=None), longest["broker"])
+
+
+def _is_receipt_of(other: dict[str, Any], start: dict[str, Any]) -> bool:
+    return other.get("kind") == "loss receipt" and bool(other["leader_epoch"] == start["leader_epoch"])
+
+
+def _receipt(row: dict[str, Any], loss: Loss) -> list[str]:
+    from_text = "an unknown offset" if loss.start is None else f"offset {loss.start}"
+    lines = [
+        f"  {time_text(row['time_ms'])}  LOSS RECEIPT of epoch {row['leader_epoch']}: acknowledged records"
+        f" from {from_text} on may be lost"
+    ]
+    before = joined(row["old_isr"]) if "old_isr" in row else "unknown"
+    lines.append(f"      broker {row['new_leader']} leads alone; in sync before: {before}")
+    if loss.committed_at_least is not None:
+        lines.append(f"      offsets below {loss.committed_at_least} are known to have been committed")
+    if loss.until is not None:
+        lines.append(
+            f"      COMPLETE: broker {loss.cut_by} came back and cut offsets {loss.start} to"
+            f" {loss.until - 1}: what it alone had is gone"
+        )
+    else:
+        lines.append("      how far they reached is unknown until the old leader comes back")
+    return lines
 
 
 def _cut(row: dict[str, Any]) -> list[str]:
     lost = row["lost"]
-    committed = "committed" if row["was_committed"] else "never committed"
+    committed = "committed" if row["was_committed"] else "not known to be committed"
     return [
         f"  {time_text(row['time_ms'])}  broker {row['broker']} cut offsets {lost['from']} to"
         f" {lost['until'] - 1} ({committed}) to agree with leader {row['leader']},"

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 EVENTS_SHOWN = 12
+_IMPATIENT = {"request.timeout.ms": "2000", "default.api.timeout.ms": "6000"}
+"""A frozen broker shall not freeze the picture: another is asked."""
 
 
 @app.command()
@@ -33,11 +35,13 @@ def watch(
     from ottla.cli.signals import stop_once
     from ottla.cli.views.watching import watch_drawn, watch_printed
 
-    with connected(bootstrap_server, command_config) as client, stop_once():
+    with connected(bootstrap_server, command_config, _IMPATIENT) as client, stop_once() as stop:
         if sys.stdout.isatty():
             watch_drawn(client, round(every * 1000), times)
         else:
             watch_printed(client, round(every * 1000), times)
+    if stop.asked:
+        raise typer.Exit(130)
 
 
 def changes(before: "ClusterView", now: "ClusterView") -> list[str]:

@@ -1,7 +1,7 @@
 """The loops of ``ottla watch``: on a terminal drawn, into a pipe printed."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 import typer
@@ -18,22 +18,33 @@ def watch_drawn(client: Client, every_ms: int, times: int | None) -> None:
     """The screen, drawn anew at every look."""
     events: deque[str] = deque(maxlen=EVENTS_SHOWN)
     with Live(Text("looking"), auto_refresh=False, screen=False) as live:
-        for view, news in _looks(client, every_ms, times):
+        for view, news in looks(client, every_ms, times):
             events.extend(news)
-            live.update(Text("\n".join([*view.lines(), "", *events])), refresh=True)
+            live.update(picture(view, events), refresh=True)
+
+
+def picture(view: ClusterView, events: Iterable[str]) -> Text:
+    """The screen with what is wrong standing out."""
+    text = Text("\n".join([*view.lines(), "", *events]))
+    text.highlight_regex(r"^(BROKER|PARTITION|GROUP) .*$", "bold")
+    text.highlight_regex(r"all led by their preferred leader, all in sync", "green")
+    text.highlight_regex(r"\d+ (offline|under min ISR)|not alive|no leader;|is gone", "bold red")
+    text.highlight_regex(r"\d+ (under-replicated|not preferred|reassigning)", "yellow")
+    text.highlight_regex(r"leader -?\d+ -> -?\d+|controller: broker -?\d+ -> -?\d+|is here", "bold cyan")
+    return text
 
 
 def watch_printed(client: Client, every_ms: int, times: int | None) -> None:
     """The screen once, then a line for each change."""
     is_first = True
-    for view, news in _looks(client, every_ms, times):
+    for view, news in looks(client, every_ms, times):
         lines = view.lines() if is_first else news
         is_first = False
         if lines:
             typer.echo("\n".join(lines))
 
 
-def _looks(client: Client, every_ms: int, times: int | None) -> Iterator[tuple[ClusterView, list[str]]]:
+def looks(client: Client, every_ms: int, times: int | None) -> Iterator[tuple[ClusterView, list[str]]]:
     """Pictures and what changed since the one before; a look that fails is told and repeated."""
     before: ClusterView | None = None
     count = 0

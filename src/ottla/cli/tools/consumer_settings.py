@@ -1,0 +1,62 @@
+"""A consumer's settings by Kafka's names, sorted by who honours them."""
+
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from ottla.cli.shared.refusal import CommandRefused
+from ottla.client.config import ConsumerConfig
+from ottla.client.group.config import MembershipConfig
+
+_OF_THE_CLIENT = frozenset(
+    {"client.id", "request.timeout.ms", "retry.backoff.ms", "metadata.max.age.ms", "security.protocol"}
+)
+_OF_THE_GROUP = frozenset({"group.id"})
+_STRATEGIES = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "sticky",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+
+Config = TypeVar("Config", ConsumerConfig, MembershipConfig)
+
+
+def consumer_settings(
+    settings: dict[str, str],
+) -> tuple[ConsumerConfig, MembershipConfig, dict[str, str]]:
+    """Those of the consumer, of a member, and of the connection; one that nobody knows is refused by name."""
+    config, membership = ConsumerConfig(), MembershipConfig()
+    reading = {field.name for field in fields(ConsumerConfig)}
+    joining = {field.name for field in fields(MembershipConfig)}
+    for name, text in settings.items():
+        attribute = name.replace(".", "_")
+        if attribute in reading:
+            config = _changed(config, attribute, name, text)
+        elif attribute in joining:
+            membership = _changed(membership, attribute, name, text)
+        elif name not in _OF_THE_CLIENT and name not in _OF_THE_GROUP:
+            raise CommandRefused(f"the consumer's setting {name} is not supported")
+    return config, membership, {name: text for name, text in settings.items() if name in _OF_THE_CLIENT}
+
+
+def _changed(config: Config, attribute: str, name: str, text: str) -> Config:
+    before = getattr(config, attribute)
+    value: Any = int(text) if text.isdecimal() else text
+    if isinstance(before, bool):
+        value = {"true": True, "false": False}.get(text, text)
+    elif isinstance(before, tuple):
+        value = _strategies(name, text)
+    if before is not None and type(value) is not type(before):
+        raise CommandRefused(f"{name}={text} makes no sense")
+    return replace(config, **{attribute: value})
+
+
+def _strategies(name: str, text: str) -> tuple[str, ...]:
+    """Assignors by their class names, or by the names that they have in the protocol."""
+    chosen = []
+    for item in (part.strip() for part in text.split(",")):
+        known = _STRATEGIES.get(item.rpartition(".")[2], item)
+        if known not in _STRATEGIES.values():
+            raise CommandRefused(f"{name}={text}: {item} is not known; there are {', '.join(_STRATEGIES)}")
+        chosen.append(known)
+    return tuple(chosen)

@@ -1,0 +1,55 @@
+"""The pytest plugin: a fixture ``ottla``, a real cluster that is started once and whole again for each test.
+
+It is found by itself where Ottla is installed; nothing but pytest is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ottla.testing.cluster import ClusterUnderTest
+
+BROKERS = 3
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ottla", "a Kafka cluster for tests")
+    group.addoption("--ottla-brokers", type=int, default=None, help="how many brokers (3)")
+    parser.addini(
+        "ottla_brokers", "how many brokers the cluster of the ottla fixture has", default=str(BROKERS)
+    )
+    parser.addini("ottla_settings", "broker settings, one name=value a line", type="linelist", default=[])
+
+
+@pytest.fixture(scope="session")
+def ottla_cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
+    """The cluster of the whole run; most tests want ``ottla``."""
+    from ottla.launch.refusal import LaunchRefused
+    from ottla.testing.cluster import start_cluster
+
+    config = request.config
+    brokers = config.getoption("--ottla-brokers") or int(config.getini("ottla_brokers"))
+    settings = {}
+    for line in config.getini("ottla_settings"):
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise pytest.UsageError(f"ottla_settings: {line!r} is not name=value")
+        settings[name.strip()] = value.strip()
+    try:
+        with start_cluster(brokers, settings=settings) as cluster:
+            yield cluster
+    except LaunchRefused as refused:
+        pytest.fail(f"the cluster did not start: {refused}", pytrace=False)
+
+
+@pytest.fixture
+def ottla(ottla_cluster: ClusterUnderTest, request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
+    """The cluster, all brokers running, with topics named after this test."""
+    cluster = ottla_cluster.named(request.node.name)
+    cluster.restore()
+    yield cluster
+    cluster.restore()
