@@ -6,16 +6,16 @@ PYTEST := $(VENV)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: setup run test unit check interop sim fuzz bench docs help
+.PHONY: setup run test unit check interop sim chaos fuzz bench docs help
 
 setup: ## make .venv with everything; does nothing when nothing is to do
 	@PYTHON="$(PYTHON)" $(RUN_PYTHON) tools/setup.py
 
-run: setup ## a cluster on this machine: ZooKeeper and three brokers from 127.0.0.1:9092 on
-	@exec $(VENV)/ottla up
+run: setup ## a cluster on this machine, from 127.0.0.1:9092 on, and a stream on Spark over sample data
+	@exec $(VENV)/ottla up --demo
 
-test: setup ## everything that must hold, in its short form (ARGS="..." goes to pytest)
-	@$(PYTEST) tests $(ARGS)
+test: setup ## everything that must hold, in its short form; JOBS=2 at a time (ARGS="..." goes to pytest)
+	@$(PYTEST) tests -n $(or $(JOBS),2) $(ARGS)
 
 unit: setup ## the fast loop: unit tests, scenarios, architecture
 	@$(PYTEST) $(wildcard tests/unit tests/scenarios tests/architecture) $(ARGS)
@@ -29,8 +29,12 @@ interop: setup ## the long comparisons with Apache Kafka and with other clients
 sim: setup ## whole clusters in virtual time: SEEDS=100 of them, or SEED=7 with its story
 	@$(VENV)/ottla sim $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),100) --jobs 2)
 
-fuzz: setup ## N=200000 mutated frames, batches and files: only the declared errors
-	@OTTLA_FUZZ_FRAMES=$(or $(N),200000) OTTLA_FUZZ_N=$(or $(N),200000) $(PYTEST) $(wildcard tests/fuzz) tests/unit/wire/test_hostile_bytes.py $(ARGS)
+chaos: setup ## real processes under faults, checked: SECONDS=900 SEED=7 MIXED=1 SOAK=1 (ARGS=--help for all)
+	@PYTHONPATH=tests $(VENV)/python -m chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(MIXED),--mixed) $(if $(SOAK),--soak) $(ARGS)
+
+fuzz: setup ## N=200000 mutated frames, batches and files; CRASHES=5 lives of a log cut at every step
+	@OTTLA_FUZZ_FRAMES=$(or $(N),200000) OTTLA_FUZZ_N=$(or $(N),200000) OTTLA_CRASH_SEEDS=$(or $(CRASHES),5) \
+		$(PYTEST) tests/fuzz tests/crash tests/unit/wire/test_hostile_bytes.py $(ARGS)
 
 bench: setup ## benchmarks, Ottla and its peers side by side in one run (NAME=part of a name for some)
 	@$(VENV)/python tools/bench.py $(NAME)

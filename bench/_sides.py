@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.server.zk_blocking import BlockingZooKeeper
 from support.apache import ApacheBroker
+from support.bytecode import keep_bytecode
 from support.java_process import JavaProcess, java_command
 from support.ottla_broker import OttlaBroker
 
@@ -50,6 +51,9 @@ class WarmApacheBroker(ApacheBroker):
         )
 
 
+KINDS: dict[str, Any] = {"ottla": OttlaBroker, "apache": WarmApacheBroker}
+
+
 class Side:
     """One cluster of three and what its processes cost."""
 
@@ -59,6 +63,18 @@ class Side:
         self.bootstrap = ",".join(broker.address for broker in brokers)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
+    def start(self) -> None:
+        """Start all brokers; returns when each knows the others."""
+        for broker in self.brokers:
+            broker.launch()
+        for broker in self.brokers:
+            broker.wait_usable(frozenset(each.broker_id for each in self.brokers))
+
+    def stop(self) -> None:
+        """End all brokers, in whatever state they are."""
+        for broker in self.brokers:
+            broker.stop()
+
     def create(self, topic: str, partitions: int, replication_factor: int) -> None:
         config = {"min.insync.replicas": str(min(2, replication_factor))}
         self.admin.create_topics([NewTopic(topic, partitions, replication_factor, config=config)])[
@@ -67,6 +83,14 @@ class Side:
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result(60)
+
+    def leaders(self, topic: str) -> dict[int, str]:
+        """Each partition's leader, by its address."""
+        cluster = self.admin.list_topics(topic, timeout=30)
+        return {
+            number: f"{cluster.brokers[each.leader].host}:{cluster.brokers[each.leader].port}"
+            for number, each in cluster.topics[topic].partitions.items()
+        }
 
     def memory_mb(self) -> float:
         """The largest broker's resident memory."""
@@ -97,6 +121,16 @@ def touch_memory(gigabytes: int = 4) -> None:
 @contextmanager
 def two_sides(brokers: int = 3, **settings: object) -> Iterator[tuple[Side, Side]]:
     """Ottla and Apache, both running, on one ZooKeeper under different chroots."""
+    with running_sides(("ottla", "apache"), brokers, **settings) as (ottla, apache):
+        yield ottla, apache
+
+
+@contextmanager
+def running_sides(
+    names: Sequence[str], brokers: int = 3, *, is_started: bool = True, **settings: object
+) -> Iterator[list[Side]]:
+    """These clusters on one ZooKeeper; with ``is_started`` false they are described and not yet started."""
+    keep_bytecode()
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     common = {
         "offsets.topic.replication.factor": min(3, brokers),
@@ -107,11 +141,11 @@ def two_sides(brokers: int = 3, **settings: object) -> Iterator[tuple[Side, Side
         "zookeeper.session.timeout.ms": 18_000,
         **settings,
     }
-    started: list[Any] = []
+    sides: list[Side] = []
     try:
         with EmbeddedZooKeeper(directory / "zookeeper", sync=False) as zookeeper:
-            sides = []
-            for name, kind in (("ottla", OttlaBroker), ("apache", WarmApacheBroker)):
+            for name in names:
+                kind = KINDS[name]
                 connect = f"{zookeeper.connect}/{name}"
                 with BlockingZooKeeper(connect, needs_chroot=False) as zk:
                     zk.create_chroot()
@@ -119,19 +153,15 @@ def two_sides(brokers: int = 3, **settings: object) -> Iterator[tuple[Side, Side
                     kind(number, connect, None, directory / f"{name}-{number}", **common)
                     for number in range(brokers)
                 ]
-                started += made
-                for broker in made:
-                    broker.launch()
-                for broker in made:
-                    broker.wait_usable(frozenset(range(brokers)))
                 sides.append(Side(name, made))
-            yield sides[0], sides[1]
-            for broker in started:
-                broker.stop()
-            started.clear()
+                if is_started:
+                    sides[-1].start()
+            yield sides
+            for side in sides:
+                side.stop()
     finally:
-        for broker in started:
-            broker.stop()
+        for side in sides:
+            side.stop()
         shutil.rmtree(directory, ignore_errors=True)
 
 

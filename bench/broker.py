@@ -1,18 +1,27 @@
 """Produce, consume and latency through librdkafka: three Ottla brokers beside three warm Apache brokers."""
 
 import argparse
+import socket
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from _sides import Side, median, settle, touch_memory, two_sides
 from confluent_kafka import Consumer, Producer, TopicPartition
 from history import record
 
+from support.ports import free_port
+from support.waiting import wait_until
+
 PARTITIONS = 6
+BATCH_BYTES = 16_000
 BARS = {
     "produce 1 KiB RF 1 acks=1, MB/s": (">=", 1.1),
     "produce 1 KiB RF 3 acks=all, MB/s": (">=", 1.5),
+    "produce 16 KiB batches RF 3, MB/s": (">=", 4.0),
     "produce 100 B RF 1, MB/s": (">=", 1.0),
     "consume 1 KiB, MB/s": (">=", 0.9),
     "latency acks=1 p50, us": ("<=", 0.5),
@@ -85,9 +94,18 @@ def consume(side: Side, topic: str, megabytes: int, size: int) -> float:
     return read * size / 1e6 / elapsed_s
 
 
-def latency(side: Side, topic: str, count: int, acks: str) -> tuple[float, float]:
+def load(side: Side, topic: str, megabytes: int) -> float:
+    """MB/s in batches of 16 KiB to three replicas, from a generator that is no bottleneck."""
+    leaders = [f"{partition}={address}" for partition, address in side.leaders(topic).items()]
+    batches = megabytes * 1_000_000 // BATCH_BYTES
+    command = [sys.executable, str(Path(__file__).parent / "_load.py"), topic, str(batches), *leaders]
+    seconds, _, sent = map(float, subprocess.check_output(command, text=True).split())
+    return sent * BATCH_BYTES / 1e6 / seconds
+
+
+def latency(bootstrap: str, topic: str, count: int, acks: str) -> tuple[float, float]:
     """Microseconds from a single record to its acknowledgement: p50 and p99."""
-    producer = Producer({"bootstrap.servers": side.bootstrap, "acks": acks, "linger.ms": 0, "log_level": 0})
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": acks, "linger.ms": 0, "log_level": 0})
     times: list[float] = []
     for number in range(count + 100):
         done: list[bool] = []
@@ -99,6 +117,24 @@ def latency(side: Side, topic: str, count: int, acks: str) -> tuple[float, float
             times.append((time.perf_counter() - started) * 1e6)
     times.sort()
     return times[len(times) // 2], times[int(len(times) * 0.99)]
+
+
+@contextmanager
+def floor(topic: str) -> Iterator[str]:
+    """A responder that does nothing; its address."""
+    port = free_port()
+    command = [sys.executable, str(Path(__file__).parent / "_floor.py"), str(port), topic]
+    with subprocess.Popen(command) as process:
+        wait_until(lambda: _is_listening(port), "the responder listens", 30)
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def alternate(
@@ -119,6 +155,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm-megabytes", type=int, default=400)
     parser.add_argument("--records", type=int, default=2000, help="single records for the latencies")
+    parser.add_argument("--no-history", action="store_true", help="only a try: keep no figures")
     arguments = parser.parse_args()
     touch_memory()
     with two_sides() as sides:
@@ -130,7 +167,8 @@ def main() -> int:
                 side.create(topic, PARTITIONS, replicas)
                 produce(side, topic, arguments.warm_megabytes, 1024, "all")
                 consume(side, topic, arguments.warm_megabytes, 1024)
-                latency(side, topic, arguments.records, "all")
+                latency(side.bootstrap, topic, arguments.records, "all")
+            load(side, "warm-3", arguments.warm_megabytes // 4)
 
         def run(side: Side, number: int) -> dict[str, float]:
             megabytes = arguments.megabytes
@@ -144,14 +182,19 @@ def main() -> int:
             before = side.cpu_seconds()
             numbers["produce 1 KiB RF 3 acks=all, MB/s"] = produce(side, three, megabytes, 1024, "all")
             numbers["broker CPU RF 3, ms/MB"] = (side.cpu_seconds() - before) * 1000 / megabytes
+            numbers["produce 16 KiB batches RF 3, MB/s"] = load(side, three, megabytes)
             numbers["consume 1 KiB, MB/s"] = consume(side, one, megabytes, 1024)
             numbers["produce 100 B RF 1, MB/s"] = produce(side, one, megabytes // 4, 100, "1")
             lz4 = {"compression.type": "lz4"}
             numbers["produce lz4 RF 1, MB/s"] = produce(side, one, megabytes, 1024, "1", **lz4)
             for acks, topic in (("1", one), ("all", three)):
-                p50, p99 = latency(side, topic, arguments.records, acks)
+                p50, p99 = latency(side.bootstrap, topic, arguments.records, acks)
                 numbers[f"latency acks={acks} p50, us"] = p50
                 numbers[f"latency acks={acks} p99, us"] = p99
+            with floor(one) as address:
+                numbers["latency of the client alone p50, us"], _ = latency(
+                    address, one, arguments.records, "1"
+                )
             side.delete(one)
             side.delete(three)
             settle()
@@ -160,7 +203,8 @@ def main() -> int:
         results |= alternate(sides, arguments.rounds, run)
         results["memory after load, MB"] = {side.name: side.memory_mb() for side in sides}
     missed = report(results)
-    record("broker", results)
+    if not arguments.no_history:
+        record("broker", results)
     return 1 if missed else 0
 
 

@@ -30,7 +30,7 @@ from ottla.server.zk_session import ZooKeeperClient
 from ottla.zookeeper import paths
 from ottla.zookeeper.batches import plan_fenced_writes
 from ottla.zookeeper.codec import encode_partition_state
-from ottla.zookeeper.ops import Check, Create, Created, Data, GetData, MultiDone, SetData, WriteOp
+from ottla.zookeeper.ops import Check, Create, Created, Data, GetData, Multi, MultiDone, SetData, WriteOp
 
 READS_BAR = 30
 WRITES_BAR = 15
@@ -54,10 +54,14 @@ def state_paths(count: int) -> list[str]:
 
 async def fenced(client: ZooKeeperClient, ops: list[WriteOp]) -> None:
     """All writes in fenced batches, a few batches in flight."""
-    requests = plan_fenced_writes(FENCE, ops)
-    for start in range(0, len(requests), WINDOW):
-        outcomes = await asyncio.gather(*(client.submit(r) for r in requests[start : start + WINDOW]))
-        assert all(isinstance(outcome, MultiDone) for outcome in outcomes), outcomes
+    room = asyncio.Semaphore(WINDOW)
+
+    async def one(request: Multi) -> None:
+        async with room:
+            outcome = await client.submit(request)
+        assert isinstance(outcome, MultiDone), outcome
+
+    await asyncio.gather(*map(one, plan_fenced_writes(FENCE, ops)))
 
 
 async def prepare(connect: str, nodes: list[str]) -> None:

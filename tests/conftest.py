@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.bytecode import keep_bytecode
+from support.sharing import ByFile, place_in_line
+
 if TYPE_CHECKING:
     from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
     from support.zookeeper_chroots import Chroot, Chroots
@@ -26,16 +29,25 @@ def pytest_configure(config: pytest.Config) -> None:
     # How long an example takes says more about the machine's other work than about the example.
     settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("ottla")
+    keep_bytecode()
     config.addinivalue_line("markers", "long: runs with --long alone")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: place_in_line(item.nodeid))
     if config.getoption("--long"):
         return
     put_off = [item for item in items if item.get_closest_marker("long")]
     if put_off:
         config.hook.pytest_deselected(items=put_off)
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
+    """Several processes share the tests by the file."""
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(trylast=True)

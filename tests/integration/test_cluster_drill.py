@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,9 @@ def produce(cluster: Cluster, topic: str, count: int) -> None:
 
 def consume(cluster: Cluster, topic: str, partitions: int) -> list[str]:
     """Everything that is committed now."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "drill", **QUIET})
-    try:
-        keys = [TopicPartition(topic, index, 0) for index in range(partitions)]
-        ends = [wait_until(partial(_end_of, consumer, key), f"{key} has a leader")[0] for key in keys]
+    keys = [TopicPartition(topic, index, 0) for index in range(partitions)]
+    with closing(wait_until(lambda: _a_consumer(cluster, keys), f"all of {topic} has leaders")) as consumer:
+        ends = [consumer.get_watermark_offsets(key, timeout=30)[1] for key in keys]
         consumer.assign(keys)
         values: list[str] = []
         while len(values) < sum(ends):
@@ -105,16 +104,18 @@ def consume(cluster: Cluster, topic: str, partitions: int) -> list[str]:
             assert message.error() is None, message.error()
             values.append(message.value().decode())
         return values
-    finally:
-        consumer.close()
 
 
-def _end_of(consumer: Consumer, key: TopicPartition) -> tuple[int] | None:
-    """Where the partition ends; None while a new leader does not know yet that it leads."""
+def _a_consumer(cluster: Cluster, keys: list[TopicPartition]) -> Consumer | None:
+    """One that knows the leaders; None while it was told of a dead one: librdkafka would go on asking it."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "drill", **QUIET})
     try:
-        return (consumer.get_watermark_offsets(key, timeout=30)[1],)
+        for key in keys:
+            consumer.get_watermark_offsets(key, timeout=3)
     except KafkaException:
+        consumer.close()
         return None
+    return consumer
 
 
 def test_the_drill(drill: Drill):
@@ -212,7 +213,8 @@ def test_ottla_up_says_where_to_connect_and_stops_in_order(tmp_path: Path):
             [*command, "--data-dir", tmp_path / "data"], stdout=printed, stderr=printed
         )
     try:
-        wait_until(lambda: "controller is broker 0" in output.read_text(), "the cluster is up", 60)
+        elected = "broker 0 was elected controller, epoch 1"
+        wait_until(lambda: elected in output.read_text(), "the cluster is up", 60)
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
     finally:

@@ -33,7 +33,7 @@ def test_the_drill_with_kafkas_tools(cluster: MixedCluster):
     tool(cluster, "TopicCommand", "--create", "--topic", "orders", "--replica-assignment", placed)
     assert cluster.leaders("orders") == [0, 1, 2, 3, 4]
 
-    cluster.kill(0)
+    cluster.kill(0, ends_session=False)
     wait_until(lambda: cluster.controller not in (-1, 0), "another is controller", 30)
     wait_until(lambda: 0 not in cluster.leaders("orders"), "the leaders have moved", 30)
     assert cluster.controller_epoch == epoch + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from kazoo.client import KazooClient
 
 from ottla.config.log import LogConfig
 from ottla.model.ids import TopicPartition as Partition
@@ -31,10 +33,12 @@ from support.apache import ApacheBroker, ApacheCluster, apache_cluster, run_tool
 from support.history import TRIMMED_AT, History, wait_for_all
 from support.records_oracle import described_by_java
 from support.twin_logs import KafkaLog, OttlaLog, difference, files_of
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
 SEGMENT_BYTES = 20_000
+EPOCH_MAX = 2
 # Kafka forgets producers that have been silent for a day, so these cannot have written in 1970.
 WRITTEN_MS = int(time.time() * 1000)
 ALARMS = (" WARN ", " ERROR ", "Recovering", "Rebuilding", "corrupt", "Truncating", "Deleting segment")
@@ -159,10 +163,12 @@ def handed_over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HandedOver
         wait_for_all(admin.create_topics(topics))
         assert broker.shut_down() in (0, 143), broker.log_tail()
         states = _write_with_ottla(broker.log_dir)
+        _raise_leader_epochs(cluster.zk_connect)
         before = directory / "before"
         shutil.copytree(broker.log_dir, before)
         lived = len(broker.log_text())
         broker.restart()
+        _await_leader(cluster.bootstrap)
         yield HandedOver(cluster, broker, states, broker.log_text()[lived:], before)
 
 
@@ -286,12 +292,39 @@ def _write_with_ottla(log_dir: Path) -> dict[str, dict[str, Any]]:
     return states
 
 
+def _raise_leader_epochs(zk_connect: str) -> None:
+    """Let the next leader come after Ottla's: else Apache leads in an epoch that is taken, and warns."""
+    client = KazooClient(hosts=zk_connect)
+    client.start()
+    for name in TOPICS:
+        path = f"/brokers/topics/{name}/partitions/0/state"
+        state = json.loads(client.get(path)[0])
+        client.set(path, json.dumps({**state, "leader_epoch": EPOCH_MAX + 1}).encode())
+    client.stop()
+    client.close()
+
+
+def _await_leader(bootstrap: str) -> None:
+    """Until the broker leads every topic: by then it has said what it thinks of their files."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "watcher", "log_level": 0})
+    for name in TOPICS:
+        wait_until(lambda name=name: _watermarks(consumer, name), f"{name} is led")
+    consumer.close()
+
+
+def _watermarks(consumer: Consumer, topic: str) -> tuple[int, int] | None:
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)
+    except KafkaException:
+        return None
+
+
 def _fill(dirs: LogDirs) -> None:
     for offset in range(0, 40, 2):
         _append(dirs, "written-on", _batch(offset, 2))
     for name in ("segments", "begun-later"):
         for offset in range(0, 200, 2):
-            _append(dirs, name, _batch(offset, 2), epoch=offset // 80)
+            _append(dirs, name, _batch(offset, 2), epoch=min(EPOCH_MAX, offset // 80))
     for offset in range(0, 200, 4):
         codec = [*Codec][offset // 4 % len(Codec)]
         _append(dirs, "codecs", _batch(offset, 4, codec=codec))

@@ -1,17 +1,21 @@
-"""A log directory of an Ottla broker fails: Apache's controller moves its leaderships, the rest goes on."""
+"""An Ottla broker with two log directories under Apache's controller: one fails, replicas move."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.apache import run_tool
+from support.commands import run_here
 from support.mixed import QUIET, MixedCluster, read_all
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 
 OTTLA, APACHE = 1, 2
+TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 @pytest.fixture
@@ -76,3 +80,87 @@ def test_a_failing_directory_takes_only_its_own_partitions_along(cluster: MixedC
     cluster.start_again(OTTLA)
     cluster.wait_for_isr("spread", 2)
     assert len(read_all(cluster, "spread")) == 4 * 31
+
+
+def test_apaches_tools_move_replicas_between_ottlas_directories(
+    cluster: MixedCluster, tmp_path: Path
+) -> None:
+    cluster.elect_controller(APACHE)
+    cluster.create("moved", [OTTLA, APACHE], [APACHE, OTTLA], segment_bytes="20000")
+    cluster.wait_for_isr("moved", 2)
+    for partition in range(2):
+        send(cluster, "moved", partition, [f"{partition}-{number}" * 300 for number in range(40)])
+    other = {
+        partition: str(tmp_path / ("two" if home_of(cluster, f"moved-{partition}").name == "one" else "one"))
+        for partition in range(2)
+    }
+    rows = [
+        {"topic": "moved", "partition": 0, "replicas": [OTTLA, APACHE], "log_dirs": [other[0], "any"]},
+        {"topic": "moved", "partition": 1, "replicas": [APACHE, OTTLA], "log_dirs": ["any", other[1]]},
+    ]
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": rows}))
+    at_ottla = ("--bootstrap-server", cluster.brokers[OTTLA].address)
+    tool = (TOOL, *at_ottla)
+
+    started = run_tool(*tool, "--reassignment-json-file", str(plan), "--execute")
+    assert started.stdout.count("Successfully started moving log directory") == 2, started.stdout
+    wait_until(
+        lambda: all(Path(other[each], f"moved-{each}").is_dir() for each in range(2)),
+        "both replicas lie in the other directory",
+        30,
+    )
+    verified = run_tool(*tool, "--reassignment-json-file", str(plan), "--verify")
+    assert verified.stdout.count("completed successfully") == 2, verified.stdout
+
+    log_dirs = ("org.apache.kafka.tools.LogDirsCommand", *at_ottla)
+    described = run_tool(*log_dirs, "--describe", "--topic-list", "moved")
+    found = json.loads(next(line for line in described.stdout.splitlines() if line.startswith("{")))
+    places = {
+        replica["partition"]: (directory["logDir"], replica["isFuture"], replica["offsetLag"])
+        for broker in found["brokers"]
+        if broker["broker"] == OTTLA
+        for directory in broker["logDirs"]
+        for replica in directory["partitions"]
+    }
+    assert places == {f"moved-{each}": (other[each], False, 0) for each in range(2)}
+    for partition in range(2):
+        send(cluster, "moved", partition, ["after the move"])
+    assert len(read_all(cluster, "moved")) == 2 * 41
+    cluster.wait_for_isr("moved", 2)
+
+
+def test_ottlas_tool_moves_replicas_between_directories_in_apaches_words(
+    cluster: MixedCluster, tmp_path: Path
+) -> None:
+    cluster.create("carried", [OTTLA, APACHE])
+    cluster.wait_for_isr("carried", 2)
+    send(cluster, "carried", 0, [f"{number}" * 300 for number in range(40)])
+    other = tmp_path / ("two" if home_of(cluster, "carried-0").name == "one" else "one")
+    row = {"topic": "carried", "partition": 0, "replicas": [OTTLA, APACHE], "log_dirs": [str(other), "any"]}
+    plan = tmp_path / "carry.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
+    servers = ("--bootstrap-server", cluster.brokers[OTTLA].address)
+    words = (*servers, "--reassignment-json-file", str(plan))
+    throttle = ("--throttle", "10000000", "--replica-alter-log-dirs-throttle", "20000000")
+
+    unmoved = run_here("reassign-partitions", *words, "--verify", "--preserve-throttles")
+    unmoved_at_apaches = run_tool(TOOL, *words, "--verify", "--preserve-throttles")
+    started = run_here("reassign-partitions", *words, "--execute", *throttle, "--wait")
+    moved_at_apaches = run_tool(TOOL, *words, "--verify")
+    cancelled = run_here("reassign-partitions", *words, "--cancel")
+    cancelled_at_apaches = run_tool(TOOL, *words, "--cancel")
+
+    assert unmoved.stdout == unmoved_at_apaches.stdout
+    assert "is not being moved from log dir" in unmoved.stdout
+    assert started.exit_code == 0, started.stderr
+    assert "The replica-alter-dir throttle limit was set to 20000000 B/s" in started.lines
+    assert (
+        f"Successfully started moving log directory to {other} for replica carried-0 with broker 1 "
+        in started.stdout
+    )
+    assert started.stdout.endswith(moved_at_apaches.stdout), "the wait ends with what --verify says"
+    assert Path(other, "carried-0").is_dir()
+    # Apache's tool ends this one line without a newline.
+    assert cancelled.stdout == cancelled_at_apaches.stdout.replace("active.Clearing", "active.\nClearing")
+    assert len(read_all(cluster, "carried")) == 40

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -46,6 +47,14 @@ QUESTIONS = {
         *("--to-earliest", "--execute"),
     ),
 }
+MORE_QUESTIONS = {
+    "list of a type": ("--list", "--type", "consumer"),
+    "list two states": ("--list", "--state", "stable,empty"),
+    "list an unknown state": ("--list", "--state", "sleepy"),
+    "describe offsets of two": ("--describe", "--group", LIVING, "--group", IDLE, "--offsets"),
+    "state of all": ("--describe", "--all-groups", "--state"),
+    "members of all": ("--describe", "--all-groups", "--members", "--verbose"),
+}
 RESETS = {
     "to earliest": ("--to-earliest",),
     "to latest": ("--to-latest",),
@@ -57,6 +66,19 @@ RESETS = {
     "by a duration": ("--by-duration", "PT0H0M1S"),
     "to current": ("--to-current",),
 }
+MORE_RESETS = {
+    "by a duration before all": ("--by-duration", "P3650D"),
+    "to a time to come": ("--to-datetime", "2100-01-01T00:00:00.000"),
+    "far back by a shift": ("--shift-by", "-1000"),
+}
+
+
+def in_the_long_form(asked: dict[str, tuple[str, ...]]) -> list[Any]:
+    return [pytest.param(words, marks=pytest.mark.long, id=name) for name, words in asked.items()]
+
+
+def always(asked: dict[str, tuple[str, ...]]) -> list[Any]:
+    return [pytest.param(words, id=name) for name, words in asked.items()]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +126,7 @@ def said_by_both(clusters: TwoClusters, *words: str) -> tuple[list[str], list[st
     return theirs, ours
 
 
-@pytest.mark.parametrize("words", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("words", [*always(QUESTIONS), *in_the_long_form(MORE_QUESTIONS)])
 def test_the_tool_says_what_it_says_of_apache(clusters: TwoClusters, words: tuple[str, ...]) -> None:
     theirs, ours = said_by_both(clusters, *words)
 
@@ -112,9 +134,15 @@ def test_the_tool_says_what_it_says_of_apache(clusters: TwoClusters, words: tupl
     assert ours == theirs
 
 
-@pytest.mark.parametrize("words", RESETS.values(), ids=RESETS)
+@pytest.mark.parametrize("words", [*always(RESETS), *in_the_long_form(MORE_RESETS)])
 @pytest.mark.parametrize(
-    "scope", [("--topic", TOPIC), ("--all-topics",), ("--topic", f"{TOPIC}:0,2")], ids=str
+    "scope",
+    [
+        ("--topic", f"{TOPIC}:0,2"),
+        pytest.param(("--topic", TOPIC), marks=pytest.mark.long),
+        pytest.param(("--all-topics",), marks=pytest.mark.long),
+    ],
+    ids=str,
 )
 def test_offsets_would_be_reset_as_at_apache(
     clusters: TwoClusters, words: tuple[str, ...], scope: tuple[str, ...]

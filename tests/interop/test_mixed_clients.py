@@ -7,6 +7,7 @@ from pathlib import Path
 
 import aiokafka
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from support.apache import run_tool
 from support.mixed import MixedCluster, mixed_cluster, read_all
@@ -33,7 +34,19 @@ def a_topic(cluster: MixedCluster, name: str, leader: int) -> str:
     topic = f"{name}-{leader}"
     cluster.create(topic, [leader, follower])
     cluster.wait_for_isr(topic, 2)
+    wait_until(lambda: end_of(cluster.bootstrap, topic) == 0, "the leader knows that it leads")
     return topic
+
+
+def end_of(bootstrap: str, topic: str) -> int:
+    """How much is written to its partition; -1 while not every broker knows of it."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "measure", "log_level": 0})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
+    except KafkaException:
+        return -1
+    finally:
+        consumer.close()
 
 
 def values_of(name: str) -> list[str]:
@@ -51,6 +64,9 @@ def with_kafka_python(bootstrap: str, topic: str, values: list[str]) -> list[str
         for value in values[0 if acks == 0 else 100 if acks == 1 else 200 :][:100]:
             producer.send(topic, value.encode(), partition=0).get(timeout=30)
         producer.close()
+        if acks == 0:
+            # Nobody said that they are written: the next connection's records could overtake them.
+            wait_until(lambda: end_of(bootstrap, topic) == 100, "records without acknowledgement are written")
     consumer = kafka.KafkaConsumer(bootstrap_servers=servers, consumer_timeout_ms=15_000)
     consumer.assign([kafka.TopicPartition(topic, 0)])
     consumer.seek_to_beginning()

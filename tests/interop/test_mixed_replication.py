@@ -1,8 +1,6 @@
 """Replication between Ottla and Apache under Apache's controller: equal bytes, nothing lost, right cuts."""
 
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,12 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, jars: object) -> Iterator[
 @pytest.fixture(autouse=True)
 def _everyone_is_up(cluster: MixedCluster) -> None:
     """A test that failed half-way must not take the following ones along."""
-    for number, broker in cluster.brokers.items():
-        with suppress(ProcessLookupError):
-            broker.resume()
-        if cluster.zk.exists(f"/brokers/ids/{number}") is None:
-            broker.stop()
-            cluster.start_again(number)
+    cluster.revive()
     cluster.elect_controller(CONTROLLER)
 
 
@@ -111,8 +104,9 @@ def test_nothing_is_lost_while_each_broker_in_turn_dies_sleeps_and_leaves(cluste
 
             broker = cluster.brokers[number]
             broker.pause()
-            time.sleep(6)
+            wait_until(lambda n=number: not cluster.zk.exists(f"/brokers/ids/{n}"), "its session has ended")
             broker.resume()
+            wait_until(lambda n=number: cluster.zk.exists(f"/brokers/ids/{n}"), "it is back")
             cluster.wait_for_isr(topic, 3)
 
             broker.shut_down()

@@ -180,6 +180,79 @@ def test_a_restart_after_a_cut_inside_a_batch_finds_the_producers(tmp_path: Path
     twins.close()
 
 
+def test_a_cut_right_after_a_restart_keeps_the_largest_timestamp_which_kafka_forgets(tmp_path: Path) -> None:
+    """Kafka reads a time index when first asked, here after the cut has emptied it, and then believes it."""
+    twins = TwinLogs(tmp_path)
+    twins.append(a_batch(1, timestamp=7_000))
+    twins.append(a_marker(1, 0, commit=False, timestamp=8_000), origin=Origin.COORDINATOR)
+    twins.restart(clean=True)
+
+    twins.truncate(1, forgetful=True)
+
+    time_index = "00000000000000000000.timeindex"
+    twins.close_with(differing={time_index})
+    assert (twins.ours.directory / time_index).read_bytes() == (7_000).to_bytes(8, "big") + bytes(4)
+    assert (twins.theirs.directory / time_index).read_bytes() == b""
+
+
+def test_records_deleted_out_of_an_open_transaction_leave_the_last_stable_offset_at_the_start(
+    tmp_path: Path,
+) -> None:
+    twins = TwinLogs(tmp_path)
+    twins.append(a_batch(2))
+    twins.append(a_batch(1, producer=(7, 0, 0), transactional=True))
+    twins.set_high_watermark(3)
+
+    twins.raise_start(3)
+
+    assert twins.ours.log.last_stable_offset == 3
+    twins.close()
+
+
+def test_the_first_batch_after_a_crash_is_indexed_by_what_came_since(tmp_path: Path) -> None:
+    twins = TwinLogs(tmp_path, index_interval_bytes="300")
+    for _ in range(4):
+        twins.append(a_batch(1, size=20))
+    twins.restart(clean=False)
+
+    twins.append(a_batch(1))
+
+    assert not len(twins.ours.log.active_segment.index), "no more than 300 bytes since the restart"
+    twins.close()
+
+
+def test_a_crash_leaves_no_snapshot_inside_a_segment(tmp_path: Path) -> None:
+    twins = TwinLogs(tmp_path)
+    for _ in range(2):
+        twins.append(a_batch(1))
+    twins.truncate(1)
+    twins.append(a_batch(1))
+
+    twins.restart(clean=False)
+
+    twins.close()
+
+
+def test_a_batch_refused_for_its_sequence_begins_its_epoch_all_the_same(tmp_path: Path) -> None:
+    twins = TwinLogs(tmp_path)
+    twins.append(a_batch(2, producer=(7, 0, 0)))
+
+    assert twins.append(a_batch(1, producer=(7, 0, 9)), 1) == {"error": 45}
+
+    twins.close()
+
+
+def test_a_cut_after_a_restart_in_a_log_in_use_leaves_the_same_files(tmp_path: Path) -> None:
+    twins = TwinLogs(tmp_path)
+    twins.append(a_batch(1, timestamp=0))
+    twins.append(a_marker(0, 0, commit=False), origin=Origin.COORDINATOR)
+    twins.restart(clean=True)
+
+    twins.truncate(1)
+
+    twins.close()
+
+
 @pytest.mark.parametrize("codec", list(Codec))
 def test_records_are_found_by_time_alike(tmp_path: Path, codec: Codec) -> None:
     twins = TwinLogs(tmp_path, segment_bytes="9000")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import socket
-import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
+from support.broker_process import DEFAULTS, HOST, START_SECONDS_MAX, BrokerProcess, brokers_known_to
 from support.java_harness import JavaError, JavaHarness, java_harness
 from support.java_process import JavaProcess, java_command
 from support.lab import kafka_jars
@@ -35,9 +35,6 @@ __all__ = [
     "run_tool",
 ]
 
-HOST = "127.0.0.1"
-ZK_SESSION_TIMEOUT_MS = 6_000
-START_SECONDS_MAX = 90
 LOG4J = """\
 log4j.rootLogger={level}, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -46,14 +43,7 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 log4j.logger.org.apache.zookeeper=WARN
 """
 BROKER_DEFAULTS = {
-    "offsets.topic.replication.factor": 1,
-    "offsets.topic.num.partitions": 5,
-    "transaction.state.log.replication.factor": 1,
-    "transaction.state.log.min.isr": 1,
-    "transaction.state.log.num.partitions": 5,
-    "group.initial.rebalance.delay.ms": 0,
-    "zookeeper.session.timeout.ms": ZK_SESSION_TIMEOUT_MS,
-    "controlled.shutdown.retry.backoff.ms": 200,
+    **DEFAULTS,
     "num.network.threads": 2,
     "num.io.threads": 4,
     "background.threads": 2,
@@ -114,8 +104,11 @@ class ApacheZooKeeper:
             return False
 
 
-class ApacheBroker:
-    """One Apache broker; settings by Kafka's name, with ``_`` or ``.`` between the words."""
+class ApacheBroker(BrokerProcess):
+    """One Apache broker."""
+
+    kind = "apache"
+    defaults = BROKER_DEFAULTS
 
     def __init__(
         self,
@@ -128,99 +121,19 @@ class ApacheBroker:
         log_level: str = "INFO",
         **props: object,
     ) -> None:
-        self.broker_id = broker_id
-        self.zk_connect = zk_connect
-        self.port = port or free_port()
-        self.address = f"{HOST}:{self.port}"
-        self.log_dir = log_dir or Path(tempfile.mkdtemp(prefix=f"apache-{broker_id}-")) / "data"
-        self.run_dir = self.log_dir.parent / f"{self.log_dir.name}-run"
-        self.log_file = self.run_dir / "broker.log"
+        super().__init__(broker_id, zk_connect, port, log_dir, **props)
         self._heap = heap
         self._log_level = log_level
-        self._props: dict[str, object] = {
-            "broker.id": broker_id,
-            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
-            "zookeeper.connect": zk_connect,
-            "log.dirs": self.log_dir,
-            **BROKER_DEFAULTS,
-            **{name.replace("_", "."): value for name, value in props.items()},
-        }
-        self._process: JavaProcess | None = None
 
-    def launch(self) -> None:
-        """Start the process without waiting for it."""
-        self.run_dir.mkdir(parents=True, exist_ok=True)
+    def command(self, settings: Path) -> list[str]:
         self.log_dir.mkdir(parents=True, exist_ok=True)
-        settings = self.run_dir / "server.properties"
-        settings.write_text("".join(f"{name}={_as_text(value)}\n" for name, value in self._props.items()))
-        command = java_command(
-            "kafka.Kafka", str(settings), heap=self._heap, flags=_log4j_flags(self.run_dir, self._log_level)
-        )
-        self._process = JavaProcess(command, self.log_file)
-
-    def wait_usable(self, brokers: frozenset[int] | set[int] | None = None) -> None:
-        """Wait until this broker's own Metadata lists these brokers (itself, if none are named)."""
-        expected = frozenset(brokers or {self.broker_id})
-        process = self._running()
-
-        def lists_all() -> bool:
-            assert process.is_running, f"broker {self.broker_id} ended at start:\n{self.log_tail()}"
-            return expected <= brokers_known_to(self.port)
-
-        wait_until(lists_all, f"broker {self.broker_id} lists brokers {sorted(expected)}", START_SECONDS_MAX)
-
-    def start(self, brokers: frozenset[int] | set[int] | None = None) -> None:
-        """Start and wait until usable."""
-        self.launch()
-        self.wait_usable(brokers)
+        flags = _log4j_flags(self.run_dir, self._log_level)
+        return java_command("kafka.Kafka", str(settings), heap=self._heap, flags=flags)
 
     def restart(self, brokers: frozenset[int] | set[int] | None = None) -> None:
         """Start again after a stop or a kill, once the registration of the dead one has expired."""
         wait_until_unregistered(self.zk_connect, self.broker_id)
         self.start(brokers)
-
-    def kill(self) -> None:
-        """kill -9."""
-        self._running().kill()
-
-    def pause(self) -> None:
-        """SIGSTOP."""
-        self._running().pause()
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        self._running().resume()
-
-    def shut_down(self) -> int:
-        """A controlled shutdown by SIGTERM; the exit code."""
-        return self._running().terminate()
-
-    def stop(self) -> None:
-        """End it in whatever state it is; for the end of a test."""
-        if self._process is not None:
-            self._process.kill()
-
-    def settings(self) -> Mapping[str, object]:
-        return self._props
-
-    def change_settings(self, **props: object) -> None:
-        """Other settings, from the next start on."""
-        self._props.update({name.replace("_", "."): value for name, value in props.items()})
-
-    def log_text(self) -> str:
-        """Everything the broker has logged, over all its lives."""
-        return self.log_file.read_text(errors="replace")
-
-    def log_tail(self) -> str:
-        return self.log_text()[-4_000:]
-
-    @property
-    def pid(self) -> int:
-        return self._running().pid
-
-    def _running(self) -> JavaProcess:
-        assert self._process is not None, f"broker {self.broker_id} was never started"
-        return self._process
 
 
 class ApacheCluster:
@@ -296,29 +209,6 @@ def run_tool(main_class: str, *args: str, stdin: str = "", seconds_max: float = 
     return ToolRun(done.returncode, done.stdout, done.stderr)
 
 
-def brokers_known_to(port: int) -> frozenset[int]:
-    """The broker ids in a broker's Metadata answer (v1, written by hand: nothing of ours is trusted here)."""
-    header = struct.pack(">hhih", 3, 1, 7, -1)
-    try:
-        with closing(socket.create_connection((HOST, port), timeout=2)) as connection:
-            connection.settimeout(5)
-            connection.sendall(struct.pack(">i", len(header) + 4) + header + struct.pack(">i", 0))
-            file = connection.makefile("rb")
-            size = struct.unpack(">i", file.read(4))[0]
-            body = file.read(size)
-    except (OSError, struct.error):
-        return frozenset()
-    count = struct.unpack_from(">i", body, 4)[0]
-    position, ids = 8, set()
-    for _ in range(count):
-        broker_id, host_length = struct.unpack_from(">ih", body, position)
-        position += 6 + host_length + 4
-        rack_length = struct.unpack_from(">h", body, position)[0]
-        position += 2 + max(rack_length, 0)
-        ids.add(broker_id)
-    return frozenset(ids)
-
-
 def wait_until_unregistered(zk_connect: str, broker_id: int, seconds_max: float = 30) -> None:
     """Wait until ``/brokers/ids/<id>`` is gone: a broker that finds its own registration refuses to start."""
     client = KazooClient(hosts=zk_connect)
@@ -335,7 +225,3 @@ def _log4j_flags(directory: Path, level: str, target: str = "System.out") -> tup
     file = directory / "log4j.properties"
     file.write_text(LOG4J.format(level=level) + f"log4j.appender.out.Target={target}\n")
     return (f"-Dlog4j.configuration=file:{file}",)
-
-
-def _as_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

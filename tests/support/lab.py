@@ -49,7 +49,7 @@ def kafka_jars() -> Path:
     """The directory of Apache Kafka 3.9.1's jars."""
     require_command("java")
     digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
-    return built_once(lab_dir() / f"jars-{digest}", _copy_jars)
+    return built_once(lab_dir() / f"jars-{digest}", lambda target: copy_jars(POM, target))
 
 
 @cache
@@ -71,12 +71,13 @@ def compiled(source: str) -> Path:
     return built_once(lab_dir() / f"classes-{source}-{digest}", compile_into)
 
 
-def _copy_jars(target: Path) -> None:
+def copy_jars(pom: Path, target: Path) -> None:
+    """The jars that a project file names, and those they need."""
     maven = shutil.which("mvn") or unavailable(
         "mvn is not on the PATH and the jars are not in the lab directory"
     )
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-    command = [maven, "-q", "-B", "-f", str(POM), goal, f"-DoutputDirectory={target}"]
+    command = [maven, "-q", "-B", "-f", str(pom), goal, f"-DoutputDirectory={target}"]
     _run(command, MAVEN_SECONDS_MAX, "maven")
 
 

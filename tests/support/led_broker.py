@@ -69,6 +69,7 @@ class LedBroker(Bench):
         super().__init__(config)
         self.brokers = brokers
         self.epoch = 0
+        self.topic, self.topic_id = TOPIC, TOPIC_ID
         self.racks: dict[int, str] = {}
         self.node.controller = NoCandidate()
         self.start()
@@ -76,15 +77,15 @@ class LedBroker(Bench):
 
     # ---- the controller
 
-    def tell_metadata(self, **partitions: int) -> None:
+    def tell_metadata(self, replicas: tuple[int, ...] | None = None, **partitions: int) -> None:
         """UpdateMetadata: the live brokers, and ``p0=<leader>`` for partitions of the topic."""
         states = [
             UpdateMetadataPartitionState(
                 partition_index=int(name[1:]),
                 leader=leader,
                 leader_epoch=self.epoch,
-                isr=self.brokers,
-                replicas=self.brokers,
+                isr=replicas or self.brokers,
+                replicas=replicas or self.brokers,
             )
             for name, leader in partitions.items()
         ]
@@ -92,7 +93,9 @@ class LedBroker(Bench):
             controller_id=SECOND,
             controller_epoch=CONTROLLER_EPOCH,
             topic_states=[
-                UpdateMetadataTopicState(topic_name=TOPIC, topic_id=TOPIC_ID, partition_states=states)
+                UpdateMetadataTopicState(
+                    topic_name=self.topic, topic_id=self.topic_id, partition_states=states
+                )
             ]
             if states
             else [],
@@ -116,10 +119,11 @@ class LedBroker(Bench):
         epoch: int | None = None,
         partition_epoch: int | None = None,
         replicas: tuple[int, ...] | None = None,
-        topic_id: bytes = TOPIC_ID,
+        topic_id: bytes | None = None,
         controller_epoch: int = CONTROLLER_EPOCH,
         broker_epoch: int = -1,
         is_new: bool = True,
+        recovering: bool = False,
     ) -> LeaderAndIsrResponse:
         """LeaderAndIsr for one partition, in the next epoch unless another one is named."""
         self.epoch = self.epoch + 1 if epoch is None else epoch
@@ -132,13 +136,18 @@ class LedBroker(Bench):
             partition_epoch=self.epoch if partition_epoch is None else partition_epoch,
             replicas=replicas if replicas is not None else self.brokers,
             is_new=is_new,
+            leader_recovery_state=int(recovering),
         )
         request = LeaderAndIsrRequest(
             controller_id=SECOND,
             controller_epoch=controller_epoch,
             broker_epoch=broker_epoch,
             topic_states=[
-                LeaderAndIsrTopicState(topic_name=TOPIC, topic_id=topic_id, partition_states=[state])
+                LeaderAndIsrTopicState(
+                    topic_name=self.topic,
+                    topic_id=self.topic_id if topic_id is None else topic_id,
+                    partition_states=[state],
+                )
             ],
         )
         response: LeaderAndIsrResponse = self.ask(request, 7)
@@ -162,7 +171,7 @@ class LedBroker(Bench):
 
     @property
     def partition(self) -> Any:
-        return self.node.partitions.find(TOPIC, 0)
+        return self.node.partitions.find(self.topic, 0)
 
     @property
     def log(self) -> Any:

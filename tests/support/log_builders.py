@@ -43,6 +43,7 @@ def reopened(
     recovery_point: int | None = None,
     config: LogConfig | None = None,
     holes_are_losses: bool = True,
+    log_start_offset: int = 0,
 ) -> Log:
     """The same directory, opened by another process."""
     directory = LogDirectory(log.home.directory.disk, log.directory)
@@ -52,6 +53,7 @@ def reopened(
         config or log.config,
         was_clean=was_clean,
         recovery_point=log.recovery_point if recovery_point is None else recovery_point,
+        log_start_offset=log_start_offset,
         high_watermark=log.high_watermark,
         holes_are_losses=holes_are_losses,
         now_ms=0,

@@ -20,6 +20,11 @@ class WireClient:
         self._socket = socket.create_connection((host, int(port)), timeout=seconds_max)
         self._correlation_id = 0
 
+    @property
+    def socket(self) -> socket.socket:
+        """For those who wait for several clients at once."""
+        return self._socket
+
     def send_bytes(self, data: bytes) -> None:
         """Send this as it is."""
         self._socket.sendall(data)
@@ -49,11 +54,15 @@ class WireClient:
 
     def ask(self, message: Any, version: int) -> Any:
         """Send a request and take its answer."""
-        correlation_id = self.send(message, version)
+        self.send(message, version)
+        return self.answer(message, version)
+
+    def answer(self, message: Any, version: int) -> Any:
+        """Take the answer to the request that was sent last."""
         frame = self.read_frame()
         assert frame is not None, "the broker hung up instead of answering"
         answered, body = decode_response(message_classes(ApiKey(message.spec.api_key))[1], version, frame)
-        assert answered == correlation_id, "answers come in order"
+        assert answered == self._correlation_id, "answers come in order"
         return body
 
     @property

@@ -1,26 +1,30 @@
 """Clients that mean harm: rubbish by the thousand, connections that never finish a request."""
 
-import random
+import logging
 import socket
 import struct
-import threading
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from ottla.wire.apis.metadata import MetadataRequest
-from ottla.wire.versions import API_VERSIONS
 from support.ottla_broker import OttlaBroker, ottla_brokers
 from support.wire_client import WireClient
 from support.zookeeper_chroots import Chroots
 
 pytestmark = pytest.mark.java
 
+log = logging.getLogger(__name__)
+
+TESTS = Path(__file__).parents[2]
+ATTACKERS = 2
 SLOW_CONNECTIONS = 200
+WARM_UP = 50
 MEMORY_GROWTH_KB_MAX = 60_000
 
 
@@ -35,31 +39,10 @@ def memory_kb(broker: OttlaBroker) -> int:
     return int(Path(f"/proc/{broker.pid}/status").read_text().split("VmRSS:")[1].split()[0])
 
 
-def a_hostile_frame(chance: random.Random) -> bytes:
-    """A header that may be sound with a body that is not: every API, every version, every size."""
-    api_key = chance.choice(list(API_VERSIONS)) if chance.random() < 0.95 else chance.randrange(-100, 200)
-    version = chance.randrange(-1, 20)
-    body = chance.randbytes(chance.choice((0, 1, 2, 4, 8, 15, 40, 300)))
-    if chance.random() < 0.3:
-        body = chance.choice((b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x0f", b"\0\0\0\1", b"\xff\xff")) + body
-    frame = struct.pack(">hhih", api_key, version, 1, -1) + chance.choice((b"", b"\0")) + body
-    size = len(frame) if chance.random() < 0.9 else chance.choice((-1, 0, 2**31 - 1, len(frame) // 2))
-    return struct.pack(">i", size) + frame
-
-
-def attack(address: tuple[str, int], frames: int, seed: int) -> None:
-    """Send so many hostile frames, on as many connections as the broker cuts off."""
-    chance = random.Random(seed)
-    sent = 0
-    while sent < frames:
-        with suppress(OSError), closing(socket.create_connection(address, timeout=5)) as connection:
-            connection.settimeout(0.05)
-            for _ in range(10):
-                connection.sendall(a_hostile_frame(chance))
-                sent += 1
-                with suppress(TimeoutError):
-                    if not connection.recv(65_536):
-                        break
+def attackers(broker: OttlaBroker, frames: int) -> list[subprocess.Popen[bytes]]:
+    """Processes that send so many hostile frames."""
+    command = [sys.executable, "-m", "support.hostile", str(broker.port), str(frames // ATTACKERS)]
+    return [subprocess.Popen([*command, str(seed)], cwd=TESTS) for seed in range(ATTACKERS)]
 
 
 def slow_connections(address: tuple[str, int]) -> list[socket.socket]:
@@ -72,16 +55,19 @@ def slow_connections(address: tuple[str, int]) -> list[socket.socket]:
     return begun
 
 
-def produce_p99_s(broker: OttlaBroker, records: int) -> float:
+def produce_p99_s(
+    broker: OttlaBroker, records: int, hostile: Sequence[subprocess.Popen[bytes]] = ()
+) -> float:
+    """One record after another, so many at least, and as long as there are attackers."""
     producer = Producer({"bootstrap.servers": broker.address, "acks": "all", "linger.ms": 0, "log_level": 0})
-    times = []
-    for number in range(records + 50):
+    times: list[float] = []
+    while len(times) < records + WARM_UP or any(each.poll() is None for each in hostile):
         begun = time.perf_counter()
         producer.produce("honest", b"x" * 100)
         assert producer.flush(30) == 0
-        if number >= 50:
-            times.append(time.perf_counter() - begun)
-    return sorted(times)[records * 99 // 100]
+        times.append(time.perf_counter() - begun)
+    measured = sorted(times[WARM_UP:])
+    return measured[len(measured) * 99 // 100]
 
 
 def test_rubbish_by_the_thousand_harms_nobody_else(broker: OttlaBroker, long_form: bool) -> None:
@@ -89,22 +75,28 @@ def test_rubbish_by_the_thousand_harms_nobody_else(broker: OttlaBroker, long_for
     address = ("127.0.0.1", broker.port)
     unloaded_s = produce_p99_s(broker, records)
     before_kb = memory_kb(broker)
-    attackers = [
-        threading.Thread(target=attack, args=(address, frames // 4, seed), daemon=True) for seed in range(4)
-    ]
     slow = slow_connections(address)
+    hostile = attackers(broker, frames)
     try:
-        for attacker in attackers:
-            attacker.start()
-        loaded_s = produce_p99_s(broker, records)
-        for attacker in attackers:
-            attacker.join()
+        loaded_s = produce_p99_s(broker, records, hostile)
+        assert [each.wait() for each in hostile] == [0] * ATTACKERS
         with WireClient(broker.address) as client:
             assert client.ask(MetadataRequest(topics=None), 12).controller_id == 1
         growth_kb = memory_kb(broker) - before_kb
     finally:
+        for each in hostile:
+            each.kill()
+            each.wait()
         for connection in slow:
             connection.close()
+    log.info(
+        "frames=%d slow=%d p99 unloaded=%.2f ms loaded=%.2f ms memory +%d KB",
+        frames,
+        SLOW_CONNECTIONS,
+        unloaded_s * 1000,
+        loaded_s * 1000,
+        growth_kb,
+    )
 
     assert broker.is_running
     assert "internal error" not in broker.log_text()

@@ -39,11 +39,11 @@ def test_the_tools_work_at_apaches_brokers(apache: ApacheCluster, tmp_path: Path
         "console-consumer", "--topic", "foreign", "--from-beginning", "--group", "g", "--max-messages", "3"
     )
     lag = done("consumer-groups", "--describe", "--group", "g", "--output", "csv")
+    done("delete-records", "--offset-json-file", str(before))
     done("reassign-partitions", "--execute", "--reassignment-json-file", str(plan), "--wait")
     elected = done(
         "leader-election", "--election-type", "preferred", "--topic", "foreign", "--partition", "0"
     )
-    done("delete-records", "--offset-json-file", str(before))
     described = json.loads(done("topics", "--describe", "--topic", "foreign", "--output", "json").stdout)
     told = json.loads(done("explain", "foreign-0", "--json").stdout)
     words = done("explain", "foreign-0").stdout

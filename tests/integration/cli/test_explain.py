@@ -1,8 +1,10 @@
-"""``describe`` and ``explain`` through a scripted history: birth, a crash, the way back."""
+"""``describe`` and ``explain`` through scripted histories: what is told is what was done."""
 
 from __future__ import annotations
 
+import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,10 @@ from support.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
+NUMBERS = itertools.count()
 
-def explained(done: Run, partition: str = "told-0") -> dict[str, Any]:
+
+def explained(done: Run, partition: str) -> dict[str, Any]:
     story: dict[str, Any] = json.loads(done("explain", partition, "--json").stdout)
     return story
 
@@ -28,23 +32,53 @@ def rules(story: dict[str, Any]) -> list[str]:
     ]
 
 
+def told(done: Run, partition: str, wanted: list[str]) -> dict[str, Any]:
+    """The story as soon as it holds these rules."""
+    wait_until(lambda: rules(explained(done, partition)) == wanted, f"{partition}: {wanted}", 30)
+    return explained(done, partition)
+
+
+def last(story: dict[str, Any]) -> dict[str, Any]:
+    """The last decision that moved the leader."""
+    return [row for row in story["history"] if row["kind"] == "decision" and row["rule"] in rules(story)][-1]
+
+
+def create(done: Run, assignment: str, *config: str) -> str:
+    """A topic of one partition, by its partition's name."""
+    topic = f"told{next(NUMBERS)}"
+    done("topics", "--create", "--topic", topic, "--replica-assignment", assignment, *config)
+    told(done, f"{topic}-0", ["new partition"])
+    return f"{topic}-0"
+
+
+def in_sync(done: Run, partition: str, *brokers: int) -> None:
+    wait_until(
+        lambda: explained(done, partition)["isr"] == list(brokers), f"{partition} in sync {brokers}", 30
+    )
+
+
 def test_a_crash_and_the_way_back_are_told_with_rule_and_cause(cluster: Cluster, done: Run) -> None:
-    done("topics", "--create", "--topic", "told", "--replica-assignment", "1:2")
-    wait_until(lambda: explained(done)["history"], "the birth is told")
+    partition = create(done, "1:2")
 
     cluster.brokers[1].kill()
-    wait_until(lambda: explained(done)["leader"] == 2, "broker 2 leads")
-    wait_until(lambda: len(rules(explained(done))) == 2, "the crash is told")
-    dead = explained(done)
-    words = done("explain", "told-0").stdout
+    dead = told(done, partition, ["new partition", "offline partition"])
+    words = done("explain", partition).stdout
     screen = json.loads(done("describe", "--json").stdout)
 
     cluster.start_broker(1)
-    wait_until(lambda: explained(done)["isr"] == [2, 1], "broker 1 follows again")
-    done("leader-election", "--election-type", "preferred", "--topic", "told", "--partition", "0")
-    wait_until(lambda: len(rules(explained(done))) == 3, "the preferred election is told")
-    back = explained(done)
+    in_sync(done, partition, 2, 1)
+    done(
+        "leader-election",
+        "--election-type",
+        "preferred",
+        "--topic",
+        partition.removesuffix("-0"),
+        "--partition",
+        "0",
+    )
+    back = told(done, partition, ["new partition", "offline partition", "preferred replica"])
 
+    assert dead["leader"] == 2
     assert dead["what_if"]["1"] == "is not alive already"
     assert dead["what_if"]["2"].startswith("the partition would be offline")
     assert dead["preferred"] == "the preferred leader 1 is not alive"
@@ -52,10 +86,76 @@ def test_a_crash_and_the_way_back_are_told_with_rule_and_cause(cluster: Cluster,
     assert "rule: leader offline: the first replica that is online and in sync" in words
     assert "candidates: 1 offline, in sync; 2 online, in sync" in words
     assert [row["address"] is None for row in screen["brokers"]] == [False, True, False]
-    assert "told-0" in screen["troubles"]
-    assert rules(back) == ["new partition", "offline partition", "preferred replica"]
+    assert partition in screen["troubles"]
     assert (back["leader"], back["is_preferred"]) == (1, True)
     assert back["what_if"]["1"] == "broker 2 would lead, in sync 2"
+
+
+def test_a_move_and_a_clean_stop_are_told_with_rule_and_cause(
+    cluster: Cluster, done: Run, tmp_path: Path
+) -> None:
+    moved, stopped = create(done, "1:0"), create(done, "2:1")
+    plan = tmp_path / "plan.json"
+    row = {"topic": moved.removesuffix("-0"), "partition": 0, "replicas": [2, 0]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
+
+    done("reassign-partitions", "--execute", "--reassignment-json-file", str(plan), "--wait")
+    there = told(done, moved, ["new partition", "reassigned partition"])
+    cluster.brokers[2].stop()
+    left = told(done, stopped, ["new partition", "controlled shutdown"])
+    cluster.start_broker(2)
+    in_sync(done, stopped, 1, 2)
+
+    assert (there["leader"], there["replicas"]) == (2, [2, 0])
+    assert last(there)["after"]["leader"] == 2
+    assert (left["leader"], last(left)["before"]["leader"]) == (1, 2)
+    assert "broker 2" in last(left)["cause"]
+
+
+def test_an_unclean_election_is_told_with_what_was_lost(cluster: Cluster, done: Run) -> None:
+    partition = create(done, "2:0", "--config", "unclean.leader.election.enable=true")
+    topic = partition.removesuffix("-0")
+    acks = ("--request-required-acks", "1")
+
+    done("console-producer", "--topic", topic, "--request-required-acks", "all", stdin=b"held by both\n")
+    cluster.brokers[0].kill()
+    in_sync(done, partition, 2)
+    done("console-producer", "--topic", topic, *acks, stdin=b"held by one\nheld by one\n")
+    cluster.brokers[2].kill()
+    wait_until(lambda: explained(done, partition)["leader"] == -1, "nobody leads", 30)
+    cluster.start_broker(0)
+    wait_until(lambda: "unclean" in rules(explained(done, partition))[-1], "elected uncleanly", 30)
+    cluster.start_broker(2)
+    in_sync(done, partition, 0, 2)
+    wait_until(lambda: "COMPLETE" in done("explain", partition).stdout, "the loss is known", 30)
+    words = done("explain", partition).stdout
+
+    assert explained(done, partition)["leader"] == 0
+    assert "rule: UNCLEAN" in words
+    assert "s without a leader" in words
+    assert "LOSS RECEIPT" in words
+    assert "broker 2 came back and cut offsets 1 to 2" in words
+
+
+def test_a_controller_that_dies_with_its_partitions_leaves_the_story_to_the_next(
+    cluster: Cluster, done: Run
+) -> None:
+    controller = cluster.controller
+    assert controller is not None
+    others = [number for number in range(3) if number != controller]
+    partition = create(done, f"{controller}:{others[0]}")
+
+    cluster.brokers[controller].kill()
+    story = told(done, partition, ["new partition", "offline partition"])
+    cluster.start_broker(controller)
+    in_sync(done, partition, others[0], controller)
+
+    before, after = story["history"][0], last(story)
+    assert before["controller"] == controller
+    assert after["controller"] in others
+    assert after["controller_epoch"] == before["controller_epoch"] + 1
+    assert after["after"]["leader"] == others[0]
+    assert f"{controller} offline, in sync" in done("explain", partition).stdout
 
 
 def test_a_partition_that_is_not_there_is_one_sentence(ottla: Run) -> None:

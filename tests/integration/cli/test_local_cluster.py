@@ -20,7 +20,7 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
     try:
         assert started.exit_code == 0, started.stderr
         twice = ottla("up", "--detach", "--port", "0")
-        killed = ottla("kill", "1")
+        killed = ottla("kill", "1", "--wait")
         wait_until(lambda: "broker 1: has ended" in ottla("status").stdout, "the death is noticed")
         gone = ottla("pause", "1")
         restarted = ottla("restart", "1")
@@ -28,7 +28,9 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
     finally:
         stopped = ottla("down")
 
-    assert (twice.exit_code, killed.exit_code, gone.exit_code) == (1, 0, 1)
+    assert killed.exit_code == 0, killed.stderr
+    assert (twice.exit_code, gone.exit_code) == (1, 1)
+    assert "the others have noticed, and it leads nothing any more" in killed.stdout
     assert gone.stderr == "ottla: broker 1 has ended; `ottla restart 1` starts it\n"
     assert restarted.stdout == "broker 1 is started\n"
     assert "broker 1: process " in status.stdout

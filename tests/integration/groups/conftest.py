@@ -17,6 +17,8 @@ def cluster() -> Iterator[Cluster]:
         "min.insync.replicas": "2",
         "default.replication.factor": "3",
         "zookeeper.session.timeout.ms": "2000",
+        "group.min.session.timeout.ms": "1000",
+        "group.initial.rebalance.delay.ms": "100",
     }
     with Cluster(brokers=3, settings=settings) as running:
         yield running

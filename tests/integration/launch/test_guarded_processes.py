@@ -160,3 +160,16 @@ def test_threads_may_start_processes_at_the_same_time(tmp_path: Path) -> None:
         thread.join()
 
     assert [process.stop() for process in made] == [128 + signal.SIGTERM] * 8
+
+
+def test_what_the_command_had_started_ends_with_it(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    leave_one = f"sleep 600 & echo $! > {told}.new; mv {told}.new {told}; exec sleep 600"
+    with GuardedProcess(["sh", "-c", leave_one], output=tmp_path / "out") as process:
+        wait_until(told.exists, "it has started another")
+        below = int(told.read_text())
+        assert is_running(below)
+
+        process.stop()
+
+    wait_until(lambda: not is_running(below), "the other has ended too")

@@ -1,8 +1,4 @@
-"""Commits and what is asked about groups: every version and every refusal.
-
-Version 0 of OffsetCommit and OffsetFetch is left out: Apache keeps those offsets in ZooKeeper, Ottla with
-the others.
-"""
+"""Commits and what is asked about groups: every version and every refusal."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from ottla.wire.apis import offset_fetch as of
 from support.groups.conversation import OTHER_TOPIC, TOPIC, Cases, Talk, protocol
 
 CASES = Cases()
-COMMIT_VERSIONS, FETCH_VERSIONS = range(1, 10), range(1, 10)
+COMMIT_VERSIONS, FETCH_VERSIONS = range(10), range(10)
 NOWHERE = "nowhere"
 TOO_LONG, LONGEST = "x" * 4097, "x" * 4096
 
@@ -124,6 +120,15 @@ def fetches_in_version(talk: Talk, version: int) -> None:
     if version >= 7:
         talk.fetch({TOPIC: (0,)}, version, require_stable=True)
     talk.fetch({TOPIC: (0,)}, version, group="")
+
+
+@CASES.add
+def offsets_of_old_under_any_name(talk: Talk) -> None:
+    for name in ("", ".", "..", "a/b", "/", "å b", "\x01"):
+        talk.group = name
+        talk.commit({(TOPIC, 0): 5}, version=0)
+        talk.commit({(TOPIC, 0): 6}, version=0)
+        talk.fetch({TOPIC: (0, 1)}, 0)
 
 
 @CASES.add_for(8, 9)

@@ -24,6 +24,7 @@ import kafka.log.UnifiedLog;
 import kafka.log.UnifiedLog$;
 import kafka.server.BrokerTopicStats;
 import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.utils.Time;
@@ -76,7 +77,10 @@ public final class LogOracle implements Harness.Service {
             open.perform(method, request, answer);
         } catch (RecordValidationException refused) {
             answer.put("error", Errors.forException(refused.invalidException()).code());
-        } catch (org.apache.kafka.common.errors.ApiException refused) {
+        } catch (RuntimeException refused) {
+            if (!method.equals("append") && !(refused instanceof ApiException)) {
+                throw refused;
+            }
             answer.put("error", Errors.forException(refused).code());
         }
         open.scheduler.runDue();
@@ -119,6 +123,9 @@ public final class LogOracle implements Harness.Service {
                     log.roll(Option.empty());
                     break;
                 case "truncate":
+                    if (!request.path("forgetful").asBoolean(false)) {
+                        log.logSegments().forEach(LogOracle::knowItsLargestTimestamp);
+                    }
                     log.truncateTo(request.get("offset").asLong());
                     break;
                 case "truncate_fully":
@@ -225,6 +232,15 @@ public final class LogOracle implements Harness.Service {
                     batches.addArray().add(batch.firstSeq()).add(batch.lastSeq).add(batch.lastOffset).add(batch.timestamp);
                 }
             }
+        }
+    }
+
+    /** A segment just loaded that was asked for nothing yet would forget the largest timestamp with a truncation. */
+    private static void knowItsLargestTimestamp(LogSegment segment) {
+        try {
+            segment.maxTimestampSoFar();
+        } catch (java.io.IOException error) {
+            throw new java.io.UncheckedIOException(error);
         }
     }
 

@@ -1,16 +1,12 @@
-"""The same request to an Ottla and an Apache broker of one cluster: the same answer, field by field.
+"""Requests and bad frames to which both brokers must say the very same, about a topic that both know.
 
-The requests are those that are not about records: metadata, versions, settings, coordinators, bad frames.
-Where an answer may differ, the difference is listed with its reason.
+They are not about records: metadata, versions, settings, coordinators, security, and bytes of no request.
 """
 
-import struct
-from collections.abc import Iterator
-from typing import Any
+from __future__ import annotations
 
-import msgspec
-import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+import struct
+from typing import Any
 
 from ottla.wire.apis import alter_configs as ac
 from ottla.wire.apis import describe_configs as dc
@@ -30,23 +26,9 @@ from ottla.wire.apis.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.apis.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.apis.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.apis.update_metadata import UpdateMetadataRequest
-from support.apache import ApacheCluster, apache_cluster
-from support.ottla_broker import OttlaBroker
-from support.waiting import wait_until
-from support.wire_client import WireClient
-
-pytestmark = [pytest.mark.apache, pytest.mark.java]
 
 TOPIC, BROKER, LOGGER, METRICS = 2, 4, 8, 16
 SET, DELETE, APPEND, SUBTRACT = range(4)
-HUNG_UP = "hung up"
-NOT_SERVED = {
-    58: "Envelope is KRaft's",
-    68: "never served in ZooKeeper mode",
-    69: "never served in ZooKeeper mode",
-}
-"""APIs that Apache advertises and Ottla does not, and why."""
-
 
 AN_ACL = AclCreation(
     resource_type=2, resource_name="t", principal="User:a", host="*", operation=3, permission_type=3
@@ -199,108 +181,3 @@ FRAMES = [
     struct.pack(">i", -1),
     struct.pack(">i", 2**30),
 ]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ApacheCluster, OttlaBroker]]:
-    directory = tmp_path_factory.mktemp("equal")
-    with apache_cluster(directory, size=1, first_id=0) as apache:
-        ottla = OttlaBroker(1, apache.zk_connect, log_dir=directory / "ottla" / "data")
-        try:
-            ottla.start({0, 1})
-            at_apache = AdminClient({"bootstrap.servers": apache.bootstrap, "log_level": 0})
-            made = at_apache.create_topics([NewTopic("orders", 3, 2), NewTopic("__consumer_offsets", 5, 1)])
-            for topic in made.values():
-                topic.result(30)
-            _wait_until_both_know(apache, ottla)
-            yield apache, ottla
-        finally:
-            ottla.stop()
-
-
-def _wait_until_both_know(apache: ApacheCluster, ottla: OttlaBroker) -> None:
-    request = md.MetadataRequest(topics=None)
-    wait_until(
-        lambda: all(
-            sum(len(row.partitions) for row in _asked(address, request, 12).topics) == 8
-            for address in (apache.bootstrap, ottla.address)
-        ),
-        "both brokers know all partitions",
-        30,
-    )
-
-
-def _asked(address: str, request: Any, version: int) -> Any:
-    with WireClient(address) as client:
-        return client.ask(request, version)
-
-
-def _answer(address: str, request: Any, version: int) -> Any:
-    """The answer as plain values, lists in an order of their own: neither broker promises one."""
-    return _plain(_asked(address, request, version))
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case msgspec.Struct():
-            return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
-        case list():
-            return sorted((_plain(each) for each in value), key=repr)
-        case _:
-            return value
-
-
-def _without_what_may_differ(request: Any, answer: Any) -> Any:
-    if isinstance(request, ApiVersionsRequest):
-        answer["api_keys"] = [row for row in answer["api_keys"] if row["api_key"] not in NOT_SERVED]
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("request_", "version"),
-    [pytest.param(*case, id=f"{type(case[0]).__name__}-{case[1]}-{i}") for i, case in enumerate(REQUESTS)],
-)
-def test_the_answer_is_apaches(
-    cluster: tuple[ApacheCluster, OttlaBroker], request_: Any, version: int
-) -> None:
-    apache, ottla = cluster
-
-    theirs = _without_what_may_differ(request_, _answer(apache.bootstrap, request_, version))
-    ours = _without_what_may_differ(request_, _answer(ottla.address, request_, version))
-
-    assert ours == theirs
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_bad_frame_is_treated_as_apache_treats_it(
-    cluster: tuple[ApacheCluster, OttlaBroker], frame: bytes
-) -> None:
-    answers = []
-    for address in (cluster[0].bootstrap, cluster[1].address):
-        with WireClient(address) as client:
-            client.send_bytes(frame)
-            answers.append(client.read_frame() or HUNG_UP)
-
-    assert answers[1] == answers[0]
-
-
-def test_a_brokers_settings_have_apaches_names_types_defaults_and_scopes(
-    cluster: tuple[ApacheCluster, OttlaBroker],
-) -> None:
-    apache, ottla = cluster
-
-    theirs, ours = (
-        {row.name: row for row in _asked(address, described(BROKER, name), 4).results[0].configs}
-        for address, name in ((apache.bootstrap, "0"), (ottla.address, "1"))
-    )
-
-    assert {name for name in ours if not name.startswith("ottla.")} == set(theirs)
-    for name, row in theirs.items():
-        mine = ours[name]
-        assert (mine.config_type, mine.read_only, mine.is_sensitive) == (
-            row.config_type,
-            row.read_only,
-            row.is_sensitive,
-        ), name
-        if row.config_source == mine.config_source == 5:
-            assert mine.value == row.value, name

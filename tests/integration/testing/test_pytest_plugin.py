@@ -1,0 +1,71 @@
+"""The plugin as somebody else's project uses it: a directory of its own, a run of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+THEIR_TESTS = """
+from confluent_kafka import Consumer, Producer
+
+
+def test_a_record_survives_the_death_of_its_leader(ottla):
+    topic = ottla.topic(partitions=1, configs={"min.insync.replicas": "2"})
+    producer = Producer({"bootstrap.servers": ottla.bootstrap_servers, "acks": "all"})
+    producer.produce(topic, b"kept")
+    assert producer.flush(20) == 0
+    leader = producer.list_topics(topic).topics[topic].partitions[0].leader
+    ottla.kill(leader)
+    where = {"bootstrap.servers": ottla.bootstrap_servers}
+    consumer = Consumer({**where, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    assert consumer.poll(30).value() == b"kept"
+    consumer.close()
+
+
+def test_every_test_finds_all_brokers_and_its_own_topics(ottla, ottla_cluster):
+    assert all(broker.is_running for broker in ottla_cluster.cluster.brokers)
+    first, second = ottla.topic(), ottla.topic()
+    assert first != second
+    assert first.startswith("test_every_test_finds_all_brokers")
+    ottla.pause(1)
+"""
+
+
+def run_pytest(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV"))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", *words]
+    return subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+
+
+def test_a_foreign_project_has_a_cluster_by_naming_the_fixture(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nottla_settings =\n    num.partitions=2\n")
+    (tmp_path / "test_theirs.py").write_text(THEIR_TESTS)
+
+    done = run_pytest(tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nottla_settings =\n    nonsense\n")
+    (tmp_path / "test_theirs.py").write_text("def test_it(ottla):\n    pass\n")
+
+    done = run_pytest(tmp_path)
+
+    assert done.returncode != 0
+    assert "ottla_settings: 'nonsense' is not name=value" in done.stdout + done.stderr
+
+
+def test_the_plugin_costs_nothing_until_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "test_theirs.py").write_text(
+        "import sys\n\ndef test_it():\n    assert not [m for m in sys.modules if m.startswith('ottla.') and "
+        "not m.startswith('ottla.testing')]\n"
+    )
+
+    assert run_pytest(tmp_path).returncode == 0
