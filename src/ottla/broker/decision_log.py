@@ -27,7 +27,7 @@ from ottla.controller.effects import Decided
 from ottla.controller.election import Rule
 from ottla.controller.placement import PlacementRefused, place_replicas
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.wire.apis.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -47,6 +47,8 @@ PRODUCE_VERSION = 9
 REPLICAS = 3
 PATIENCE_MS = 30_000
 """How long the topic waits for three brokers before it is made with fewer."""
+LINGER_MS = 2_000
+"""How long a broker that stops waits for its last decisions to be written."""
 LANE = "decisions"
 SETTINGS = {
     "cleanup.policy": "delete",
@@ -69,6 +71,7 @@ class DecisionLog:
         self._since_ms: int | None = None
         self._not_before_ms = 0
         self._portion = PORTION
+        self._when_written: Callable[[], None] | None = None
         self.dropped = 0
         """Decisions that did not fit into memory."""
 
@@ -104,6 +107,22 @@ class DecisionLog:
             circumstances = self._circumstances(self._node.controller_epoch, "an unclean election")
             self._keep(lambda: start_record(start, circumstances))
 
+    def when_written(self, go_on: Callable[[], None]) -> None:
+        """Go on once nothing waits to be written, or cannot be, or has been waited for long enough."""
+        self._when_written = go_on
+        self._node.timers.after(LINGER_MS, self._waited)
+        self._look_whether_written()
+
+    def _look_whether_written(self) -> None:
+        is_busy = self._is_sending or (bool(self._waiting) and self._leader() is not None)
+        if not is_busy:
+            self._waited()
+
+    def _waited(self) -> None:
+        go_on, self._when_written = self._when_written, None
+        if go_on is not None:
+            go_on()
+
     def _take_receipt(self, make: Callable[[], Record]) -> None:
         self._keep(make)
 
@@ -129,8 +148,8 @@ class DecisionLog:
         self._timer = None
         if not self._waiting or self._is_sending or not self.is_enabled:
             return
-        info = self._node.metadata.partition(TopicPartition(TOPIC, 0))
-        if info is None or info.leader not in self._node.metadata.brokers:
+        leader = self._leader()
+        if leader is None:
             self._make_topic()
             self._write_soon(LOOK_MS)
             return
@@ -141,23 +160,26 @@ class DecisionLog:
         request = ProduceRequest(
             acks=-1, timeout_ms=5_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=rows)]
         )
-        link = self._node.links.get(info.leader, LANE, negotiates=True)
+        link = self._node.links.get(leader, LANE, negotiates=True)
         link.request(request, PRODUCE_VERSION, lambda answer: self._written(portion, answer))
 
     def _written(self, portion: list[Callable[[], Record]], answer: ProduceResponse | LinkLost) -> None:
         self._is_sending = False
+        has_moved = isinstance(answer, LinkLost)
         if not isinstance(answer, LinkLost):
             errors = {row.error_code for topic in answer.responses for row in topic.partition_responses}
             if errors == {ErrorCode.NONE}:
                 self._portion = PORTION
                 self._write_soon(PAUSE_MS)
+                self._look_whether_written()
                 return
+            has_moved = ErrorCode.NOT_LEADER_OR_FOLLOWER in errors
             if ErrorCode.MESSAGE_TOO_LARGE in errors:
                 portion = self._smaller(portion)
         room = max(0, KEPT_MAX - len(self._waiting))
         self.dropped += max(0, len(portion) - room)
         self._waiting.extendleft(reversed(portion[len(portion) - min(room, len(portion)) :]))
-        self._write_soon(RETRY_MS)
+        self._write_soon(LOOK_MS if has_moved else RETRY_MS)
 
     def _smaller(self, portion: list[Callable[[], Record]]) -> list[Callable[[], Record]]:
         """Somebody has set the topic's limit low: write fewer at a time; one that is too large is dropped."""
@@ -168,6 +190,11 @@ class DecisionLog:
         return []
 
     # ---- the topic
+
+    def _leader(self) -> BrokerId | None:
+        """Who takes the decisions now, if anybody does."""
+        info = self._node.metadata.partition(TopicPartition(TOPIC, 0))
+        return info.leader if info is not None and info.leader in self._node.metadata.brokers else None
 
     def _make_topic(self) -> None:
         """The controller makes it, with three replicas as soon as there are three brokers."""

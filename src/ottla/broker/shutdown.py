@@ -66,7 +66,7 @@ class Shutdown:
             self._failed(f"{len(response.remaining_partitions)} partitions are still led here")
         else:
             log.info("controlled shutdown succeeded broker=%d", self._node.broker_id)
-            self._stop()
+            self._node.controller.decisions.when_written(self._stop)
 
     def _failed(self, reason: str) -> None:
         self._tries_left -= 1

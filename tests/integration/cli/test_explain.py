@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.broker.decision_records import TOPIC
 from ottla.launch.cluster import Cluster
+from ottla.testing.cluster import ClusterUnderTest
 from support.commands import Run
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 NUMBERS = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def whole_again(cluster: Cluster) -> Iterator[None]:
+    """A test that fails on its way leaves no dead broker to the next."""
+    yield
+    ClusterUnderTest(cluster).restore()
 
 
 def explained(done: Run, partition: str) -> dict[str, Any]:
@@ -57,6 +67,19 @@ def in_sync(done: Run, partition: str, *brokers: int) -> None:
     )
 
 
+def move(done: Run, directory: Path, partition: str, *replicas: int) -> None:
+    topic, _, index = partition.rpartition("-")
+    plan = directory / "plan.json"
+    row = {"topic": topic, "partition": int(index), "replicas": replicas}
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
+    done("reassign-partitions", "--execute", "--reassignment-json-file", str(plan), "--wait")
+
+
+def elect_preferred(done: Run, partition: str) -> None:
+    topic, _, index = partition.rpartition("-")
+    done("leader-election", "--election-type", "preferred", "--topic", topic, "--partition", index)
+
+
 def test_a_crash_and_the_way_back_are_told_with_rule_and_cause(cluster: Cluster, done: Run) -> None:
     partition = create(done, "1:2")
 
@@ -67,15 +90,7 @@ def test_a_crash_and_the_way_back_are_told_with_rule_and_cause(cluster: Cluster,
 
     cluster.start_broker(1)
     in_sync(done, partition, 2, 1)
-    done(
-        "leader-election",
-        "--election-type",
-        "preferred",
-        "--topic",
-        partition.removesuffix("-0"),
-        "--partition",
-        "0",
-    )
+    elect_preferred(done, partition)
     back = told(done, partition, ["new partition", "offline partition", "preferred replica"])
 
     assert dead["leader"] == 2
@@ -95,11 +110,8 @@ def test_a_move_and_a_clean_stop_are_told_with_rule_and_cause(
     cluster: Cluster, done: Run, tmp_path: Path
 ) -> None:
     moved, stopped = create(done, "1:0"), create(done, "2:1")
-    plan = tmp_path / "plan.json"
-    row = {"topic": moved.removesuffix("-0"), "partition": 0, "replicas": [2, 0]}
-    plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
 
-    done("reassign-partitions", "--execute", "--reassignment-json-file", str(plan), "--wait")
+    move(done, tmp_path, moved, 2, 0)
     there = told(done, moved, ["new partition", "reassigned partition"])
     cluster.brokers[2].stop()
     left = told(done, stopped, ["new partition", "controlled shutdown"])
@@ -110,6 +122,22 @@ def test_a_move_and_a_clean_stop_are_told_with_rule_and_cause(
     assert last(there)["after"]["leader"] == 2
     assert (left["leader"], last(left)["before"]["leader"]) == (1, 2)
     assert "broker 2" in last(left)["cause"]
+
+
+def test_a_controller_that_stops_tells_what_it_decided_last(
+    cluster: Cluster, done: Run, tmp_path: Path
+) -> None:
+    controller = cluster.controller
+    assert controller is not None
+    other, third = (number for number in range(3) if number != controller)
+    partition = create(done, f"{controller}:{other}")
+    move(done, tmp_path, f"{TOPIC}-0", controller, other, third)
+    elect_preferred(done, f"{TOPIC}-0")
+
+    cluster.brokers[controller].stop()
+
+    left = told(done, partition, ["new partition", "controlled shutdown"])
+    assert (left["leader"], last(left)["controller"]) == (other, controller)
 
 
 def test_an_unclean_election_is_told_with_what_was_lost(cluster: Cluster, done: Run) -> None:

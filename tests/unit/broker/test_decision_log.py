@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
-from ottla.broker.decision_log import KEPT_MAX, PATIENCE_MS
+from ottla.broker.decision_log import KEPT_MAX, LINGER_MS, PATIENCE_MS
 from ottla.broker.decision_records import TOPIC, LogCut
+from ottla.broker.outputs import Exit
 from ottla.controller.effects import Decided, Decision
 from ottla.controller.election import Rule
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
@@ -169,3 +170,38 @@ def test_a_cut_log_completes_the_receipt():
     assert found[0]["lost"] == {"from": 100, "until": 107}
     assert found[0]["was_committed"] is True
     assert found[0]["leader_epoch"] == 5
+
+
+def with_its_topic() -> ControllerBench:
+    bench = in_office()
+    bench.create_topic("orders", (1,))
+    bench.advance(PATIENCE_MS + 5_000)
+    assert bench.node.controller.decisions.waiting == 0
+    return bench
+
+
+def test_a_broker_that_stops_writes_its_last_decisions_first():
+    bench = with_its_topic()
+
+    bench.node.controller.decisions.take(Decided((a_decision(),), 1, "by hand"))
+    bench.node.begin_shutdown()
+    bench.advance(LINGER_MS - 1)
+
+    assert "by hand" in [record["cause"] for record in kept(bench)]
+    assert bench.exit == Exit(0, "stopped")
+
+
+def test_a_broker_that_stops_waits_only_where_something_can_still_be_written():
+    idle, unheard = with_its_topic(), with_its_topic()
+    gone_on = []
+
+    idle.node.controller.decisions.when_written(lambda: gone_on.append("idle"))
+    assert gone_on == ["idle"]
+
+    unheard.serves_itself = False
+    unheard.node.controller.decisions.take(Decided((a_decision(),), 1, "by hand"))
+    unheard.node.controller.decisions.when_written(lambda: gone_on.append("unheard"))
+    unheard.advance(LINGER_MS - 1)
+    assert gone_on == ["idle"]
+    unheard.advance(1)
+    assert gone_on == ["idle", "unheard"]

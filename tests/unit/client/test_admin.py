@@ -7,7 +7,7 @@ import pytest
 from ottla.client.admin.cluster import describe_cluster, elect_leaders
 from ottla.client.admin.configs import ConfigOperation, ResourceType, alter_configs, describe_configs
 from ottla.client.admin.groups import delete_group, describe_group, list_groups
-from ottla.client.admin.topics import a_topic, create_topics, delete_records, delete_topics
+from ottla.client.admin.topics import a_topic, create_topics, delete_records, delete_topics, describe_topics
 from ottla.client.errors import BrokerError, TimedOut
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -26,6 +26,7 @@ from ottla.wire.apis.elect_leaders import ElectLeadersResponse
 from ottla.wire.apis.find_coordinator import FindCoordinatorResponse
 from ottla.wire.apis.incremental_alter_configs import IncrementalAlterConfigsResponse
 from ottla.wire.apis.list_groups import ListedGroup, ListGroupsResponse
+from ottla.wire.apis.metadata import MetadataResponse, MetadataResponseTopic
 from ottla.wire.keys import ApiKey
 from support.fake_cluster import HANG_UP, FakeCluster
 
@@ -96,6 +97,22 @@ def test_an_error_of_the_whole_call_is_raised() -> None:
         cluster.run(describe_cluster(cluster.engine))
     with pytest.raises(BrokerError, match="INVALID_REQUEST"):
         cluster.run(elect_leaders(cluster.engine, [TopicPartition("t", 0)]))
+
+
+@pytest.mark.parametrize("controller_knows", [True, False])
+def test_a_topic_is_missing_only_if_the_controller_does_not_know_it_either(controller_knows: bool) -> None:
+    cluster = FakeCluster()
+    cluster.run(cluster.engine.refresh(10_000))
+    cluster.controller = 2
+    unknown = MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="t")
+    known = MetadataResponseTopic(name="t")
+    answers = [unknown, known if controller_knows else unknown]
+    cluster.script(ApiKey.METADATA, *(MetadataResponse(controller_id=2, topics=[topic]) for topic in answers))
+
+    found = cluster.run(describe_topics(cluster.engine, ["t"])).topics[0]
+
+    assert (found.error_code == 0) is controller_knows
+    assert cluster.requests(ApiKey.METADATA)[-1][0] == 2
 
 
 def test_a_topic_placed_by_hand_has_no_counts() -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from ottla.client.admin.asking import ask_any, ask_controller, until_done
+from ottla.client.admin.asking import ask_any, ask_controller, ask_target, until_done
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import Operation, ask
-from ottla.client.errors import BrokerError, ConnectionLost
+from ottla.client.errors import BrokerError, ClientError, ConnectionLost
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.create_partitions import (
@@ -38,6 +38,8 @@ from ottla.wire.apis.delete_topics import (
 )
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
+SECOND_OPINION_MS = 2_000
+_NOT_HEARD_OF = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 ADMIN_TIMEOUT_MS = 30_000
 """How long a broker may wait for the cluster to follow."""
 
@@ -45,10 +47,23 @@ ADMIN_TIMEOUT_MS = 30_000
 def describe_topics(
     engine: Engine, names: Iterable[str] | None = None, timeout_ms: int | None = None
 ) -> Operation[MetadataResponse]:
-    """The metadata of these topics, or of all; none is created by asking."""
+    """The metadata of these topics, or of all; none is created by asking.
+
+    A broker may not have heard of a topic yet: it is missing only if the controller does not know it either.
+    """
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    return ask_any(engine, request, MetadataResponse, timeout_ms)
+    answer = yield from ask_any(engine, request, MetadataResponse, timeout_ms)
+    if topics and any(row.error_code in _NOT_HEARD_OF for row in answer.topics):
+        try:
+            return (
+                yield from ask_target(
+                    engine, answer.controller_id, request, MetadataResponse, SECOND_OPINION_MS
+                )
+            )
+        except ClientError:
+            return answer
+    return answer
 
 
 def a_topic(
