@@ -16,6 +16,7 @@ from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 if TYPE_CHECKING:
     from ottla.cli.views.story import PartitionNow
     from ottla.client.blocking import Client
+    from ottla.client.blocking_consumer import Consumer
     from ottla.model.ids import TopicPartition
 
 app = typer.Typer(add_completion=False)
@@ -89,9 +90,10 @@ def _told(client: "Client", name: "TopicPartition") -> "tuple[PartitionNow, list
     from ottla.cli.views.story import is_told
 
     deadline = time.monotonic() + UNTOLD_SECONDS
+    recorded = _Recorded(client, str(name))
     while True:
         now = _now(client, name)
-        history = _history(client, str(name))
+        history = recorded.look()
         if is_told(now, history) or time.monotonic() >= deadline:
             return now, history
         time.sleep(LOOK_SECONDS)
@@ -120,31 +122,39 @@ def _now(client: "Client", name: "TopicPartition") -> "PartitionNow":
     )
 
 
-def _history(client: "Client", partition: str) -> list[dict[str, Any]]:
-    """All that ``__ottla_decisions`` says of a partition, oldest first."""
-    import json
+class _Recorded:
+    """All that ``__ottla_decisions`` says of a partition; a second look reads only what is new."""
 
-    from ottla.broker.decision_records import TOPIC
-    from ottla.cli.shared.offsets import offsets_at
-    from ottla.cli.views.story import this_life
-    from ottla.client.fetching.offsets import EARLIEST, LATEST
-    from ottla.model.ids import TopicPartition
+    def __init__(self, client: "Client", partition: str) -> None:
+        self._client = client
+        self._key = partition.encode()
+        self._consumer: Consumer | None = None
+        self._found: list[dict[str, Any]] = []
 
-    log = TopicPartition(TOPIC, 0)
-    end = offsets_at(client, {log: LATEST}).get(log, 0)
-    start = offsets_at(client, {log: EARLIEST}).get(log, 0)
-    if start >= end:
-        return []
-    consumer = client.consumer(max_poll_records=5_000)
-    consumer.assign({log: EARLIEST})
-    found: list[dict[str, Any]] = []
-    while (consumer.position(log) or 0) < end:
-        records = consumer.poll(READ_MS_MAX).get(log)
-        if not records:
-            raise CommandRefused(f"{TOPIC} could not be read to its end; try again")
-        found += [
-            json.loads(record.value)
-            for record in records
-            if record.key == partition.encode() and record.value is not None
-        ]
-    return this_life(found)
+    def look(self) -> list[dict[str, Any]]:
+        """The records of the topic's present life, oldest first."""
+        import json
+
+        from ottla.broker.decision_records import TOPIC
+        from ottla.cli.shared.offsets import offsets_at
+        from ottla.cli.views.story import this_life
+        from ottla.client.fetching.offsets import EARLIEST, LATEST
+        from ottla.model.ids import TopicPartition
+
+        log = TopicPartition(TOPIC, 0)
+        end = offsets_at(self._client, {log: LATEST}).get(log, 0)
+        if self._consumer is None:
+            if offsets_at(self._client, {log: EARLIEST}).get(log, 0) >= end:
+                return []
+            self._consumer = self._client.consumer(max_poll_records=5_000)
+            self._consumer.assign({log: EARLIEST})
+        while (self._consumer.position(log) or 0) < end:
+            records = self._consumer.poll(READ_MS_MAX).get(log)
+            if not records:
+                raise CommandRefused(f"{TOPIC} could not be read to its end; try again")
+            self._found += [
+                json.loads(record.value)
+                for record in records
+                if record.key == self._key and record.value is not None
+            ]
+        return this_life(self._found)
