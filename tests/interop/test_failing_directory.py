@@ -55,6 +55,12 @@ def home_of(cluster: MixedCluster, partition: str) -> Path:
     return found.parent
 
 
+def described(stdout: str) -> dict[str, str | None]:
+    """The error of each log directory, as a tool prints it."""
+    found = json.loads(next(line for line in stdout.splitlines() if line.startswith("{")))
+    return {row["logDir"]: row["error"] for broker in found["brokers"] for row in broker["logDirs"]}
+
+
 def test_a_failing_directory_takes_only_its_own_partitions_along(cluster: MixedCluster) -> None:
     cluster.elect_controller(APACHE)
     cluster.create("spread", *([OTTLA, APACHE] for _ in range(4)), segment_bytes="20000")
@@ -75,6 +81,10 @@ def test_a_failing_directory_takes_only_its_own_partitions_along(cluster: MixedC
     wait_until(leaders_are_right, "only the broken directory's partitions are led elsewhere", 30)
     assert len(read_all(cluster, "spread")) == 4 * 31
     assert "log directory failed" in cluster.brokers[OTTLA].log_text()
+    asked = ("--bootstrap-server", cluster.brokers[OTTLA].address, "--describe", "--broker-list", str(OTTLA))
+    theirs = described(run_tool("org.apache.kafka.tools.LogDirsCommand", *asked).stdout)
+    assert described(run_here("log-dirs", *asked).stdout) == theirs
+    assert set(theirs.values()) == {None, "org.apache.kafka.common.errors.KafkaStorageException"}
 
     assert cluster.brokers[OTTLA].shut_down() == 0
     cluster.start_again(OTTLA)

@@ -76,11 +76,9 @@ def log_dirs(
 
 
 def _directory(directory: "DescribeLogDirsResult", topics: set[str]) -> dict[str, Any]:
-    from ottla.cli.shared.connection import reason
-
     return {
         "logDir": directory.log_dir,
-        "error": reason(directory.error_code) if directory.error_code else None,
+        "error": _error(directory.error_code) if directory.error_code else None,
         "partitions": [
             {
                 "partition": f"{topic.name}-{row.partition_index}",
@@ -93,3 +91,18 @@ def _directory(directory: "DescribeLogDirsResult", topics: set[str]) -> dict[str
             if not topics or topic.name in topics
         ],
     }
+
+
+def _error(code: int) -> str:
+    """As Kafka's tool prints it, for scripts that look for it: the name of a Java class."""
+    from ottla.cli.shared.connection import reason
+    from ottla.model.errors import ErrorCode
+
+    classes = {
+        ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
+        ErrorCode.KAFKA_STORAGE_ERROR: "KafkaStorageException",
+        ErrorCode.LOG_DIR_NOT_FOUND: "LogDirNotFoundException",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ClusterAuthorizationException",
+    }
+    known = next((name for error, name in classes.items() if error == code), None)
+    return f"org.apache.kafka.common.errors.{known}" if known else reason(code)
