@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -28,13 +28,11 @@ from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr
 from ottla.server.zk_session import ZooKeeperClient
 from ottla.zookeeper import paths
-from ottla.zookeeper.batches import plan_fenced_writes
 from ottla.zookeeper.codec import encode_partition_state
-from ottla.zookeeper.ops import Check, Create, Created, Data, GetData, Multi, MultiDone, SetData, WriteOp
+from ottla.zookeeper.ops import Check, Create, Created, Data, GetData, MultiDone, SetData, WriteOp
 
 READS_BAR = 30
 WRITES_BAR = 15
-WINDOW = 8
 FENCE = Check(paths.CONTROLLER_EPOCH, 0)
 
 
@@ -52,16 +50,10 @@ def state_paths(count: int) -> list[str]:
     return [paths.partition_state(TopicPartition(f"topic-{n // 100}", n % 100)) for n in range(count)]
 
 
-async def fenced(client: ZooKeeperClient, ops: list[WriteOp]) -> None:
+async def fenced(client: ZooKeeperClient, ops: Iterable[WriteOp]) -> None:
     """All writes in fenced batches, a few batches in flight."""
-    room = asyncio.Semaphore(WINDOW)
-
-    async def one(request: Multi) -> None:
-        async with room:
-            outcome = await client.submit(request)
+    for outcome in await client.write_many(FENCE, ops):
         assert isinstance(outcome, MultiDone), outcome
-
-    await asyncio.gather(*map(one, plan_fenced_writes(FENCE, ops)))
 
 
 async def prepare(connect: str, nodes: list[str]) -> None:
@@ -84,7 +76,7 @@ async def ours(connect: str, nodes: list[str], gets: int) -> dict[str, float]:
     reads_s = time.perf_counter() - began
     assert all(isinstance(result, Data) for result in results)
     began = time.perf_counter()
-    await fenced(client, [SetData(path, state_of(n, 1), 0) for n, path in enumerate(nodes)])
+    await fenced(client, (SetData(path, state_of(n, 1), 0) for n, path in enumerate(nodes)))
     writes_s = time.perf_counter() - began
     latencies = []
     for number in range(gets):

@@ -21,6 +21,7 @@ from typing import NoReturn
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 POM = ROOT / "tools" / "lab" / "pom.xml"
 JAVA_SOURCES = ROOT / "tests" / "support" / "java"
 MAVEN_SECONDS_MAX = 600
@@ -73,12 +74,16 @@ def compiled(source: str) -> Path:
 
 def copy_jars(pom: Path, target: Path) -> None:
     """The jars that a project file names, and those they need."""
+    run_maven("-f", str(pom), f"{MAVEN_PLUGIN}:copy-dependencies", f"-DoutputDirectory={target}")
+
+
+def run_maven(*words: str) -> None:
+    """One Maven at a time: two that fill the same empty repository spoil it for each other."""
     maven = shutil.which("mvn") or unavailable(
         "mvn is not on the PATH and the jars are not in the lab directory"
     )
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-    command = [maven, "-q", "-B", "-f", str(pom), goal, f"-DoutputDirectory={target}"]
-    _run(command, MAVEN_SECONDS_MAX, "maven")
+    with _locked(lab_dir() / "maven.lock"):
+        _run([maven, "-q", "-B", *words], MAVEN_SECONDS_MAX, f"maven {' '.join(words)}")
 
 
 def _run(command: list[str], seconds_max: int, what: str) -> None:

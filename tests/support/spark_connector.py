@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from support.lab import MAVEN_SECONDS_MAX, _run, built_once, lab_dir, require_command
+from support.lab import MAVEN_PLUGIN, built_once, lab_dir, require_command, run_maven
 
 # Copied one by one: what the connector's POM asks for beyond these is not needed, or is in pyspark.
 JARS = (
@@ -14,7 +14,6 @@ JARS = (
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.1",
 )
-GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
 @cache
@@ -26,7 +25,5 @@ def connector_jars() -> list[Path]:
 
 
 def _copy(target: Path) -> None:
-    maven = require_command("mvn")
     for artifact in JARS:
-        command = [maven, "-q", "-B", GOAL, f"-Dartifact={artifact}", f"-DoutputDirectory={target}"]
-        _run(command, MAVEN_SECONDS_MAX, f"maven {artifact}")
+        run_maven(f"{MAVEN_PLUGIN}:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={target}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ottla.server.zk_connection import Connection, reach, why_unreachable
-from ottla.zookeeper.batches import BATCH_REPLY_BYTES_MAX, halves, plan_reads
+from ottla.zookeeper.batches import BATCH_REPLY_BYTES_MAX, fenced_writes, halves, plan_reads
 from ottla.zookeeper.connect_string import Host, parse_connect_string
 from ottla.zookeeper.ops import (
     AclFound,
@@ -45,6 +45,7 @@ from ottla.zookeeper.ops import (
     Sync,
     Synced,
     WatchEvent,
+    WriteOp,
     ZkCode,
 )
 from ottla.zookeeper.paths import parents
@@ -63,8 +64,8 @@ T = TypeVar("T")
 Notification: TypeAlias = WatchEvent | SessionEvent
 Listener: TypeAlias = Callable[[Notification], None]
 Then: TypeAlias = Callable[[Result], None]
-READS_IN_FLIGHT_MAX = 8
-"""How many answers of ``read_many`` may wait in the server's memory."""
+IN_FLIGHT_MAX = 8
+"""How many requests of ``read_many`` or ``write_many`` may wait in the server's memory."""
 
 
 class ZooKeeperUnavailable(Exception):
@@ -256,7 +257,7 @@ class ZooKeeperClient:
         in_flight: deque[tuple[MultiRead, asyncio.Future[MultiDone | Failed | Lost]]] = deque()
         requests = deque(plan_reads(ops, data_bytes=data_bytes))
         while requests or in_flight:
-            while requests and len(in_flight) < READS_IN_FLIGHT_MAX:
+            while requests and len(in_flight) < IN_FLIGHT_MAX:
                 request = requests.popleft()
                 in_flight.append((request, self.submit(request)))
             request, future = in_flight.popleft()
@@ -271,6 +272,23 @@ class ZooKeeperClient:
             else:
                 results += [outcome] * len(request.ops)
         return results
+
+    async def write_many(
+        self, fence: Check, ops: Iterable[WriteOp]
+    ) -> list[MultiDone | MultiFailed | Failed | Lost]:
+        """Writes that all stand or fall with the fence, in few transactions; the outcome of each, in order.
+
+        While the server works on the first, the next are made: ``ops`` may be a generator.
+        """
+        outcomes: list[MultiDone | MultiFailed | Failed | Lost] = []
+        in_flight: deque[asyncio.Future[MultiDone | MultiFailed | Failed | Lost]] = deque()
+        for request in fenced_writes(fence, ops):
+            while len(in_flight) >= IN_FLIGHT_MAX:
+                outcomes.append(await in_flight.popleft())
+            in_flight.append(self.submit(request))
+        while in_flight:
+            outcomes.append(await in_flight.popleft())
+        return outcomes
 
     async def chroot_exists(self) -> bool:
         """Whether the node below which everything of ours lives is there."""

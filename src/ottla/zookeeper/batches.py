@@ -29,7 +29,13 @@ def plan_reads(ops: Iterable[ReadOp], *, data_bytes: int = 200, ops_max: int = R
 
 def plan_fenced_writes(fence: Check, ops: Iterable[WriteOp], *, ops_max: int = WRITES_MAX) -> list[Multi]:
     """``Multi`` requests for all of these, each of which does nothing once the fence's node has changed."""
-    return [Multi((fence, *chunk)) for chunk in _chunks(ops, ops_max, request_size(fence))]
+    return list(fenced_writes(fence, ops, ops_max=ops_max))
+
+
+def fenced_writes(fence: Check, ops: Iterable[WriteOp], *, ops_max: int = WRITES_MAX) -> Iterator[Multi]:
+    """The same requests one after the other, so that the first is on its way before the last is made."""
+    for chunk in _chunks(ops, ops_max, request_size(fence)):
+        yield Multi((fence, *chunk))
 
 
 def _chunks(ops: Iterable[ReadOp | WriteOp], ops_max: int, start_bytes: int) -> Iterator[list[Any]]:

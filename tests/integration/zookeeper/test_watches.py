@@ -7,7 +7,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from ottla.server.zk_session import ZooKeeperClient
-from ottla.zookeeper.batches import plan_fenced_writes
+from ottla.zookeeper.batches import WRITES_MAX, plan_fenced_writes
 from ottla.zookeeper.ops import (
     Check,
     Children,
@@ -18,8 +18,10 @@ from ottla.zookeeper.ops import (
     GetChildren,
     GetData,
     MultiDone,
+    MultiFailed,
     SessionConnected,
     SessionExpired,
+    SetData,
     Sync,
     WatchEvent,
     WatchKind,
@@ -340,5 +342,25 @@ def test_many_reads_whose_answer_is_too_large_are_asked_in_smaller_pieces(zookee
             ]
             assert results[60] == Failed(ZkCode.NO_NODE)
             assert [type(event) for event in heard.session] == [SessionConnected]
+
+    asyncio.run(scenario())
+
+
+def test_many_writes_stand_or_fall_with_their_fence(zookeeper: Chroot) -> None:
+    async def scenario() -> None:
+        async with a_client(zookeeper.connect) as (client, _):
+            await client.submit(Create("/fence"))
+            fence = Check("/fence", 0)
+
+            made = await client.write_many(fence, (Create(f"/{number}") for number in range(12 * WRITES_MAX)))
+            await client.submit(SetData("/fence", b"another's", 0))
+            late = await client.write_many(fence, (SetData(f"/{number}", b"x", 0) for number in range(3)))
+            untouched = await client.read_many(GetData(f"/{number}") for number in range(3))
+
+            assert [type(outcome) for outcome in made] == [MultiDone] * 12
+            assert [(o.index, o.code) for o in late if isinstance(o, MultiFailed)] == [
+                (0, ZkCode.BAD_VERSION)
+            ]
+            assert [read.data for read in untouched if isinstance(read, Data)] == [None] * 3
 
     asyncio.run(scenario())

@@ -1,5 +1,7 @@
 """Large reads and writes in few requests, each within the limits of both sides."""
 
+from collections.abc import Iterator
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -8,6 +10,7 @@ from ottla.zookeeper.batches import (
     BATCH_REQUEST_BYTES_MAX,
     STAT_BYTES,
     WRITES_MAX,
+    fenced_writes,
     halves,
     plan_fenced_writes,
     plan_reads,
@@ -50,6 +53,20 @@ def test_small_writes_are_bounded_in_number() -> None:
     requests = plan_fenced_writes(FENCE, [SetData("/a", b"", 0)] * (2 * WRITES_MAX + 1))
 
     assert [len(request.ops) for request in requests] == [WRITES_MAX + 1, WRITES_MAX + 1, 2]
+
+
+def test_the_first_writes_can_go_before_the_last_are_made() -> None:
+    made = []
+
+    def ops() -> Iterator[SetData]:
+        for number in range(3 * WRITES_MAX):
+            made.append(number)
+            yield SetData("/a", b"", number)
+
+    first = next(fenced_writes(FENCE, ops()))
+
+    assert len(first.ops) == WRITES_MAX + 1
+    assert len(made) == WRITES_MAX + 1
 
 
 def test_nothing_to_do_is_no_request() -> None:
