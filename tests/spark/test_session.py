@@ -1,11 +1,16 @@
-"""A session that was given up while it started leaves no Java behind."""
+"""A session starts wherever there is a Java, and leaves none behind when it is given up."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytest.importorskip("pyspark")
 
@@ -40,3 +45,7 @@ def test_ctrl_c_while_java_starts_leaves_nothing_behind() -> None:
     )
 
     assert done.stdout == "interrupted []\n", done.stderr
+
+
+def test_a_local_session_does_not_ask_for_this_machines_name(spark: SparkSession) -> None:
+    assert spark.sparkContext.getConf().get("spark.driver.host") == "localhost"

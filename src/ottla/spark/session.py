@@ -40,6 +40,10 @@ def spark_session(
     """
     os.environ.update(spark_environment(find_java()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _is_local(master):
+        # Otherwise Spark looks this machine's name up, and does not start where nobody knows it.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in {**_defaults(is_brief), **(settings or {})}.items():
         builder = builder.config(name, value)
