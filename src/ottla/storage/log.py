@@ -26,7 +26,7 @@ from ottla.storage.producer_rebuild import (
     recall_batches,
     save_snapshot,
 )
-from ottla.storage.producer_state import ProducerState
+from ottla.storage.producer_state import Producer, ProducerState
 from ottla.storage.segment import LOG_SUFFIX, Segment
 from ottla.storage.txn_index import AbortedTransaction
 
@@ -131,9 +131,13 @@ class Log(LogReader):
             return Refused(int(ErrorCode.INVALID_TXN_STATE), while_appending=True)
         code = producers.refuse_batch(header, origin)
         if code and (producer := producers.has_forgotten(header)) is not None:
-            recall_batches(producer, header.producer_id, self._segments)
+            self._recall(producer, header.producer_id)
             return self._judge_producer(header, marker, origin, verification, must_be_verified)
         return Refused(code, while_appending=True) if code else None
+
+    @guarded
+    def _recall(self, producer: Producer, producer_id: int) -> None:
+        recall_batches(producer, producer_id, self._segments)
 
     def _note_producer(self, header: BatchHeader, marker: EndMarker | None) -> None:
         producers = self.producers

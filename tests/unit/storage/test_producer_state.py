@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.records.batch import SEQUENCE_MAX, read_header
 from ottla.records.validate import Refused
 from ottla.storage.log import Appended, Duplicate, Log
 from ottla.storage.producer_state import CorruptSnapshot, ProducerState, decode_snapshot
-from support.log_builders import a_batch, a_log, append, appended, end_transaction, reopened, small_segments
+from support.log_builders import (
+    a_batch,
+    a_disk,
+    a_log,
+    append,
+    appended,
+    end_transaction,
+    reopened,
+    small_segments,
+)
 from support.log_truth import check_log, facts_of
 
 PID = 7
@@ -401,6 +412,24 @@ def test_batches_written_before_the_snapshot_are_still_duplicates_after_a_restar
     outcome = send(log, 4)
     assert isinstance(outcome, Duplicate)
     assert outcome.base_offset == 4
+
+
+def test_a_disk_that_cannot_be_read_for_a_repetition_takes_its_directory_offline() -> None:
+    """Seed 500820328: the bare error came out of the broker, and nobody took the directory offline."""
+    disk = a_disk()
+    log = a_log(small_segments(), disk)
+    for at in range(8):
+        send(log, at)
+    log.roll(0)
+    log.close()
+    log = reopened(log, was_clean=True)
+    assert isinstance(send(log, 7), Duplicate)
+    disk.fail = lambda operation: errno.EIO if operation == "read" else 0
+
+    with pytest.raises(LogDirectoryFailed):
+        send(log, 4)
+
+    assert log.home.directory.failure is not None
 
 
 def test_corrupt_snapshot_is_dropped_and_the_log_replayed() -> None:
