@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from random import Random
@@ -9,6 +10,7 @@ from random import Random
 import pytest
 
 from ottla.config.log import LogConfig
+from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import read_header
 from ottla.records.builder import build_batch
@@ -135,3 +137,41 @@ def test_second_power_cut_while_recovering_from_the_first_does_no_harm() -> None
             check_all(recovered(machine, life), life.promises if life is not None else {})
 
     live(5, crash_twice)
+
+
+def lived_until_error(seed: int, at: int) -> tuple[CrashDisk, Life | None, int]:
+    """A life whose disk refuses its ``at``-th call, be it a read; what it left, and after how many calls."""
+    disk = CrashDisk(Random(seed))
+    for path in PATHS:
+        disk.make_directory(path)
+    disk.sync_directory("")
+    calls = 0
+
+    def refuse(_: str) -> int:
+        nonlocal calls
+        calls += 1
+        return errno.EIO if calls == at else 0
+
+    disk.fail = refuse
+    life = None
+    try:
+        life = Life(disk, seed)
+        life.run()
+    except LogDirectoryFailed:
+        assert calls >= at
+    except AssertionError:
+        assert life is not None
+        assert life.dirs.offline, "only what lies in a failed directory may be missing"
+    disk.fail = None
+    disk.kill()
+    return disk, life, calls
+
+
+@pytest.mark.slow
+def test_an_error_of_the_disk_at_any_moment_is_the_failure_of_its_directory_and_no_more() -> None:
+    _, _, calls = lived_until_error(4, 0)
+    assert calls >= 1_500
+    for at in Random(SEEDS).sample(range(1, calls), min(calls - 1, 60 * SEEDS)):
+        disk, life, _ = lived_until_error(4, at)
+
+        check_all(recovered(disk, life), life.promises if life is not None else {})

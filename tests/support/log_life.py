@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from random import Random
 
@@ -14,7 +15,7 @@ from ottla.records.record import Record
 from ottla.records.validate import Origin
 from ottla.storage.cleaner import Cleaner
 from ottla.storage.crash_disk import CrashDisk
-from ottla.storage.log import Appended, Log
+from ottla.storage.log import Appended, Duplicate, Log
 from ottla.storage.log_dirs import LogDirs
 
 LED = TopicPartition("led", 0)
@@ -81,6 +82,7 @@ class Life:
         self.epoch = 0
         self.day = 0
         self.sequences: dict[int, int] = {}
+        self.sent: dict[TopicPartition, deque[bytes]] = {}
         self.dirs = self.boot()
 
     def boot(self) -> LogDirs:
@@ -111,6 +113,8 @@ class Life:
                     promise.flushed_end = max([0, *map(self._end, promise.current.values())])
                 yield
                 self.dirs = self.boot()
+                yield
+                self._repeat()
                 yield
 
     @staticmethod
@@ -175,16 +179,26 @@ class Life:
         ]
         producer_id = self.random.choice((-1, 5))
         sequence = self.sequences.get(hash((partition, producer_id)), 0)
-        self._append(
-            partition,
-            build_batch(
-                records,
-                producer_id=producer_id,
-                producer_epoch=0 if producer_id >= 0 else -1,
-                base_sequence=sequence if producer_id >= 0 else -1,
-            ),
+        batch = build_batch(
+            records,
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=sequence if producer_id >= 0 else -1,
         )
+        if producer_id >= 0:
+            self.sent.setdefault(partition, deque(maxlen=3)).append(bytes(batch))
+        self._append(partition, batch)
         self.sequences[hash((partition, producer_id))] = sequence + count
+
+    def _repeat(self) -> None:
+        """A producer that heard nothing sends its last batches again; a snapshot knows only the very last."""
+        log = self.log(LED)
+        for batch in self.sent[LED]:
+            again = bytearray(batch)
+            outcome = log.append_as_leader(
+                again, read_header(again), leader_epoch=self.epoch, now_ms=self.now_ms
+            )
+            assert isinstance(outcome, Duplicate), outcome
 
     def _value(self) -> bytes | None:
         return None if self.random.random() < 0.1 else self.random.randbytes(self.random.randint(0, 120))
