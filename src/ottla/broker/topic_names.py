@@ -2,7 +2,10 @@
 
 import re
 
+from ottla.model.ids import TopicPartition
+
 NAME_LENGTH_MAX = 249
+DIRECTORY_NAME_MAX = 255
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
@@ -20,6 +23,15 @@ def why_illegal(name: str) -> str | None:
     if _LEGAL.fullmatch(name) is None:
         return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None
+
+
+def may_be_hosted(partition: TopicPartition) -> bool:
+    """Can a log be made for it? A name that no directory can have must not pass for a disk that failed."""
+    return (
+        why_illegal(partition.topic) is None
+        and partition.partition >= 0
+        and len(str(partition)) <= DIRECTORY_NAME_MAX
+    )
 
 
 def collide(one: str, other: str) -> bool:
