@@ -4,6 +4,7 @@ The answer is appended and the next Fetch sent in the same call: that Fetch is t
 """
 
 import logging
+import struct
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, assert_never
@@ -54,6 +55,8 @@ FETCH_VERSION = 17
 LIST_OFFSETS_VERSION = 9
 LATEST = -1
 EARLIEST = -2
+UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, struct.error)
+"""What a mistake, or content that nobody thought of, raises: it stops one partition, not its fetcher."""
 
 
 class Fetcher:
@@ -253,7 +256,7 @@ class Fetcher:
         fetched = PartitionFetched(
             asked.leader_epoch,
             asked.fetch_offset,
-            data.error_code,
+            data.error_code and int(_error(data.error_code)),
             data.high_watermark,
             data.log_start_offset,
             len(records) if records is not None else 0,
@@ -266,6 +269,9 @@ class Fetcher:
         except LogDirectoryFailed as failed:
             partition.host.directory_failed(failed)
             return
+        except UNEXPECTED:
+            log.exception("following stopped partition=%s leader=%d", partition.name, self.leader)
+            follower.stop()
         self._want(partition)
 
     # --- the follower's decisions -----------------------------------------------------------------------
