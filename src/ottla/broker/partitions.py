@@ -172,8 +172,7 @@ class Partitions:
         if change.brokers_changed:
             self.live = frozenset(self._node.metadata.brokers)
             for partition in self.all():
-                if partition.awaited_deletes:
-                    self.waiting.note_committed(partition)
+                partition.brokers_changed(self.now_ms())
         if change.controller_changed:
             self.isr_sender.controller_changed()
         for name in change.updated:
