@@ -18,6 +18,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
+from ottla.wire.primitives import fits_string
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -58,6 +59,8 @@ class CoordinatorHost:
 
     def find(self, group_id: str) -> tuple[GroupShard, int] | ErrorCode:
         """The shard of a group and its partition, or why this broker cannot answer for it."""
+        if not fits_string(group_id):
+            return ErrorCode.INVALID_GROUP_ID
         partition = self.partition_of(group_id)
         shard = self._shards.get(partition)
         if shard is None:

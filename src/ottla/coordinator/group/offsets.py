@@ -74,8 +74,8 @@ class Offsets:
         if not taken:
             turn.answer(token, commit_answer(request, ErrorCode.NONE, too_large))
             return
-        group.commits_begun(taken)
         records = tuple(offset_record(group.group_id, tp, offset) for tp, offset in taken.items())
+        group.commits_begun(taken)
 
         def settle(later: Turn, error: ErrorCode) -> None:
             group.commits_settled(taken)
