@@ -224,10 +224,10 @@ class CoordinatorHost:
         self._node.timers.after(interval_ms, self._expire)
 
     def _expire(self) -> None:
+        self._schedule_expiry()
         for number, shard in list(self._shards.items()):
             if shard.loading is None:
                 self._expire_shard(number, shard)
-        self._schedule_expiry()
 
     def _expire_shard(self, number: int, shard: Shard) -> None:
         def visit(group_ids: list[str]) -> bool:
