@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
 from ottla.broker.topic_requests import TopicRefused, refused_placement, why_unsound
+from ottla.broker.topic_writer import why_lost_for_good
 from ottla.broker.zk_desk import Steps, persistently
 from ottla.controller.placement import place_replicas, start_for_added_partitions
 from ottla.model.errors import ErrorCode
@@ -81,6 +82,7 @@ def _grow(
     node: "Node", fence: Fence, topic: CreatePartitionsTopic, validate_only: bool
 ) -> Steps[TopicRefused | None]:
     name = topic.name
+    lost = 0
     while True:
         found = yield from persistently(GetData(paths.topic(name)))
         if not isinstance(found, Data):
@@ -105,6 +107,9 @@ def _grow(
             now = yield from persistently(GetData(paths.topic(name)))
             if isinstance(now, Data) and now.data == grown:
                 return None
+            lost += 1
+            if (refused := why_lost_for_good(len(grown), lost)) is not None:
+                return refused
         elif result.code is not ZkCode.BAD_VERSION:
             return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused: {result.code.name}")
 
