@@ -217,7 +217,7 @@ class Fetcher:
             self._lost(answer.reason)
             return
         named = self._named(answer)
-        error = _error(answer.error_code)
+        error = ErrorCode(answer.error_code)
         verdict = self.plan.answered(error, answer.session_id, named)
         if verdict is Answered.ACCEPTED:
             for name, data in named.items():
@@ -256,7 +256,7 @@ class Fetcher:
         fetched = PartitionFetched(
             asked.leader_epoch,
             asked.fetch_offset,
-            data.error_code and int(_error(data.error_code)),
+            data.error_code,
             data.high_watermark,
             data.log_start_offset,
             len(records) if records is not None else 0,
@@ -435,7 +435,7 @@ class Fetcher:
         error, offset = ErrorCode.NETWORK_EXCEPTION, -1
         if not isinstance(answer, LinkLost) and answer.topics and answer.topics[0].partitions:
             found = answer.topics[0].partitions[0]
-            error, offset = _error(found.error_code), found.offset
+            error, offset = ErrorCode(found.error_code), found.offset
         event = LeaderOffsetFound(follower.leader_epoch, earliest, error, Offset(offset))
         try:
             self._perform(partition, follower, follower.found_leader_offset(event), None, None)
@@ -454,10 +454,3 @@ def _forgotten(forget: list[tuple[TopicPartition, TopicId]]) -> list[ForgottenTo
         ForgottenTopic(topic=topic, topic_id=topic_id, partitions=tuple(indexes))
         for topic_id, (topic, indexes) in by_topic.items()
     ]
-
-
-def _error(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -172,15 +172,8 @@ def _as_event(proposal: ProposeIsr, found: ResponsePartitionData) -> IsrChangeAn
     return IsrChangeAnswered(
         proposed_in=proposal.leader_epoch,
         change=proposal.change,
-        error=_error(found.error_code),
+        error=ErrorCode(found.error_code),
         leader_epoch=LeaderEpoch(found.leader_epoch),
         partition_epoch=found.partition_epoch,
         isr=tuple(map(BrokerId, found.isr)),
     )
-
-
-def _error(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
