@@ -21,7 +21,7 @@ brokers = st.integers(0, 2**31 - 1).map(BrokerId)
 broker_lists = st.lists(brokers, max_size=4, unique=True).map(tuple)
 topics = st.from_regex(r"[a-zA-Z0-9._-]{1,30}", fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-epochs = st.integers(0, 2**31 - 1)
+epochs = st.integers(0, 2**31 - 2)
 endpoints = st.builds(
     Endpoint,
     st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True),
