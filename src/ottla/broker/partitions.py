@@ -171,8 +171,9 @@ class Partitions:
         """An UpdateMetadata was applied."""
         if change.brokers_changed:
             self.live = frozenset(self._node.metadata.brokers)
+            now_ms = self.now_ms()
             for partition in self.all():
-                partition.brokers_changed(self.now_ms())
+                partition.brokers_changed(now_ms)
         if change.controller_changed:
             self.isr_sender.controller_changed()
         for name in change.updated:

@@ -1,6 +1,7 @@
 """Which names a topic may have, and which topics are Kafka's own."""
 
 import re
+from collections.abc import Iterable
 
 from ottla.model.ids import TopicPartition
 
@@ -34,6 +35,13 @@ def may_be_hosted(partition: TopicPartition) -> bool:
     )
 
 
-def collide(one: str, other: str) -> bool:
-    """Metrics write '.' as '_': two names that differ in that alone cannot both be had."""
-    return one != other and one.replace(".", "_") == other.replace(".", "_")
+def colliding(name: str, others: Iterable[str]) -> list[str]:
+    """Metrics write '.' as '_': of names that differ in that alone only one can be had."""
+    if "." not in name and "_" not in name:
+        return []
+    folded, length = name.replace(".", "_"), len(name)
+    return [
+        other
+        for other in others
+        if len(other) == length and other != name and other.replace(".", "_") == folded
+    ]

@@ -73,7 +73,7 @@ def _why_no_name(node: "Node", name: str) -> TopicRefused | None:
     illegal = topic_names.why_illegal(name)
     if illegal is not None:
         return TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {illegal}")
-    colliding = sorted(other for other in node.metadata.topics if topic_names.collide(name, other))
+    colliding = sorted(topic_names.colliding(name, node.metadata.topics))
     if not colliding:
         return None
     return TopicRefused(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ottla.broker.topic_names import colliding
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
@@ -57,3 +58,11 @@ def test_a_znode_that_zookeeper_hangs_up_on_is_given_up(ask: Ask) -> None:
 
     assert ask(bench, TOO_MANY_FOR_A_MEBIBYTE) == ErrorCode.INVALID_PARTITIONS
     assert bench.node.controller.is_active
+
+
+def test_names_collide_where_dots_and_underscores_alone_tell_them_apart() -> None:
+    others = ["a.b", "a_b", "a-b", "a.bc", "plain", "a.b_c"]
+
+    assert colliding("a_b", others) == ["a.b"]
+    assert colliding("a.b.c", others) == ["a.b_c"]
+    assert colliding("plain", others) == []

@@ -1,5 +1,6 @@
 """CreatePartitions 0-3: the active controller enlarges the topics' assignments, and waits for leaders."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.broker.controller_steps import Fence
@@ -44,17 +45,17 @@ def handle(node: "Node", request: Request, body: CreatePartitionsRequest) -> Cre
     if term is None:
         rows = [_row(topic.name, ErrorCode.NOT_CONTROLLER, None) for topic in body.topics]
         return CreatePartitionsResponse(results=rows)
-    names = [topic.name for topic in body.topics]
-    rows = []
+    named = Counter(topic.name for topic in body.topics)
+    answers: dict[str, CreatePartitionsTopicResult] = {}
     wanted = []
     for topic in body.topics:
         row = _row(topic.name, ErrorCode.NONE, None)
-        if names.count(topic.name) > 1:
+        if named[topic.name] > 1:
             row = _row(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
         else:
             wanted.append((topic, row))
-        if all(known.name != topic.name for known in rows):
-            rows.append(row)
+        answers.setdefault(topic.name, row)
+    rows = list(answers.values())
     node.zk.run(
         _grow_all(node, term.fence, wanted, body.validate_only),
         lambda _: _wait(node, request, wanted, rows, body.validate_only, body.timeout_ms),
