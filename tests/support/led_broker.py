@@ -68,6 +68,7 @@ class LedBroker(Bench):
     ) -> None:
         super().__init__(config)
         self.brokers = brokers
+        self.controller = SECOND
         self.epoch = 0
         self.topic, self.topic_id = TOPIC, TOPIC_ID
         self.racks: dict[int, str] = {}
@@ -90,7 +91,7 @@ class LedBroker(Bench):
             for name, leader in partitions.items()
         ]
         request = UpdateMetadataRequest(
-            controller_id=SECOND,
+            controller_id=self.controller,
             controller_epoch=CONTROLLER_EPOCH,
             topic_states=[
                 UpdateMetadataTopicState(

@@ -12,6 +12,7 @@ from ottla.broker.timers import Timer
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicPartition
 from ottla.storage.cleaner import Cleaner, CleanerRun
+from ottla.storage.compaction import Uncleanable
 from ottla.storage.log import Log
 from ottla.storage.outcomes import FlushWork
 from ottla.storage.retention import apply_retention
@@ -88,8 +89,10 @@ class Background:
 
     def _every(self, name: str, interval_ms: Callable[[], int], task: Callable[[], None]) -> None:
         def run() -> None:
-            self._guarded(task)
-            self._timers[name] = self._node.timers.after(max(1, interval_ms()), run)
+            try:
+                self._guarded(task)
+            finally:  # a mistake is told, and is no reason never to try again
+                self._timers[name] = self._node.timers.after(max(1, interval_ms()), run)
 
         self._timers[name] = self._node.timers.after(max(1, interval_ms()), run)
 
@@ -101,22 +104,33 @@ class Background:
         except LogDirectoryFailed as failed:
             self._node.partitions.directory_failed(failed)
 
-    def in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Do this off the loop; ``then`` gets the outcome, None when a directory failed over it."""
+    def in_thread(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Any], None],
+        failed: Callable[[Exception], None] = lambda error: None,
+    ) -> None:
+        """Do this off the loop; ``then`` gets the outcome, None when a directory failed over it.
+
+        ``failed`` hears of any other error, before it is raised.
+        """
         self._at_work += 1
 
         def done(outcome: Any) -> None:
             self._at_work -= 1
-            if isinstance(outcome, LogDirectoryFailed):
-                self._node.partitions.directory_failed(outcome)
-                outcome = None
-            elif isinstance(outcome, Exception):
-                raise outcome
-            self._guarded(lambda: then(outcome))
-            if not self._at_work:
-                waiting, self._when_quiet = self._when_quiet, []
-                for each in waiting:
-                    each()
+            try:
+                if isinstance(outcome, LogDirectoryFailed):
+                    self._node.partitions.directory_failed(outcome)
+                    outcome = None
+                elif isinstance(outcome, Exception):
+                    failed(outcome)
+                    raise outcome
+                self._guarded(lambda: then(outcome))
+            finally:
+                if not self._at_work:
+                    waiting, self._when_quiet = self._when_quiet, []
+                    for each in waiting:
+                        each()
 
         self._node.run_in_thread(work, done)
 
@@ -185,7 +199,7 @@ class Background:
         assert self._cleaner is not None, "cleaning is on"
         run = self._cleaner.next_run(self._node.clock.wall_ms())
         if run is not None:
-            self.in_thread(run.work, self._cleaned(self._cleaner, run))
+            self.in_thread(run.work, self._cleaned(self._cleaner, run), self._not_cleaned(self._cleaner, run))
 
     def _cleaned(self, cleaner: Cleaner, run: CleanerRun) -> Callable[[Any], None]:
         def done(outcome: Any) -> None:
@@ -194,3 +208,9 @@ class Background:
                 self._clean()
 
         return done
+
+    def _not_cleaned(self, cleaner: Cleaner, run: CleanerRun) -> Callable[[Exception], None]:
+        def failed(error: Exception) -> None:
+            cleaner.finished(run, Uncleanable(f"{type(error).__name__}: {error}"))
+
+        return failed

@@ -10,7 +10,6 @@ from ottla.zookeeper import paths
 from ottla.zookeeper.codec import MalformedZnode
 from ottla.zookeeper.codec_config import ConfigNode, decode_config, encode_config, encode_config_change
 from ottla.zookeeper.ops import (
-    ANY_VERSION,
     Check,
     Create,
     Data,
@@ -40,47 +39,53 @@ def entity_path(resource_type: int, name: str) -> str:
 def write_overrides(
     node: "Node", entity: str, change: Change, validate_only: bool
 ) -> Steps[InvalidResource | None]:
-    """Read, change, write while there is a controller, tell the others. The refusal, if any."""
+    """Read, change, write while there is a controller, tell the others. The refusal, if any.
+
+    A change that somebody else makes meanwhile is read and kept: nobody's setting is lost.
+    """
     path = f"{paths.CONFIG}/{entity}"
-    found = yield from persistently(GetData(path))
-    try:
-        before = decode_config(found.data if isinstance(found, Data) else None)
-        wanted = ConfigNode(change(before.config), before.other)
-    except InvalidResource as invalid:
-        return invalid
-    except MalformedZnode as malformed:
-        return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed))
-    if validate_only:
-        return None
-    refusal = yield from _write(path, encode_config(wanted))
-    if refusal is None:
-        yield from _leave_note(entity)
-    return refusal
-
-
-def _write(path: str, data: bytes) -> Steps[InvalidResource | None]:
-    """The write holds only while the controller that was seen is the controller (KIP-866's guard)."""
     while True:
-        controller = yield from persistently(GetData(paths.CONTROLLER))
-        if not isinstance(controller, Data):
-            return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no controller.")
-        guard = Check(paths.CONTROLLER, controller.stat.version)
-        result = yield Multi((guard, SetData(path, data, ANY_VERSION)))
-        if _failed_with(result, ZkCode.NO_NODE, at=1):
-            result = yield Multi((guard, Create(path, data)))
-        if isinstance(result, MultiDone):
+        found = yield from persistently(GetData(path))
+        try:
+            before = decode_config(found.data if isinstance(found, Data) else None)
+            wanted = ConfigNode(change(before.config), before.other)
+        except InvalidResource as invalid:
+            return invalid
+        except MalformedZnode as malformed:
+            return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed))
+        if validate_only:
             return None
-        if not isinstance(result, Lost) and not _may_try_again(result):
-            return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused: {result}")
+        write = (
+            SetData(path, encode_config(wanted), found.stat.version)
+            if isinstance(found, Data)
+            else Create(path, encode_config(wanted))
+        )
+        outcome = yield from _write(write)
+        if isinstance(outcome, InvalidResource):
+            return outcome
+        if outcome:
+            yield from _leave_note(entity)
+            return None
         yield Pause(50)
 
 
-def _failed_with(result: object, code: ZkCode, at: int) -> bool:
-    return getattr(result, "code", None) is code and getattr(result, "index", None) == at
+def _write(write: SetData | Create) -> Steps[InvalidResource | bool]:
+    """False: try again, from what stands there now. The write holds only while the controller that was seen
+    is the controller (KIP-866's guard)."""
+    controller = yield from persistently(GetData(paths.CONTROLLER))
+    if not isinstance(controller, Data):
+        return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no controller.")
+    guard = Check(paths.CONTROLLER, controller.stat.version)
+    result = yield Multi((guard, write))
+    if isinstance(result, MultiDone):
+        return True
+    if not isinstance(result, Lost) and not _may_try_again(result):
+        return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused: {result}")
+    return False
 
 
 def _may_try_again(result: object) -> bool:
-    """The controller changed meanwhile, or somebody else made the node."""
+    """The controller changed meanwhile, or somebody else made or changed the node."""
     if isinstance(result, Failed):
         return False
     return getattr(result, "code", None) in (ZkCode.BAD_VERSION, ZkCode.NO_NODE, ZkCode.NODE_EXISTS)

@@ -11,6 +11,7 @@ from ottla.broker.decision_records import LogCut, UncleanStart
 from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.metadata_waits import MetadataWaits
 from ottla.broker.zk_desk import Pause, Steps, persistently
+from ottla.config.areas import BrokerConfig
 from ottla.config.log import LogConfig
 from ottla.controller.effects import Result
 from ottla.controller.events import News, Token, UncleanElectionEnabled
@@ -131,6 +132,12 @@ class ControllerHost:
         """Unclean elections may be allowed now."""
         if self._term is not None and config.unclean_leader_election_enable:
             self._term.tell(UncleanElectionEnabled(topic))
+
+    def on_broker_config_changed(self, before: BrokerConfig, after: BrokerConfig) -> None:
+        """Unclean elections may be allowed now, wherever a topic does not forbid them."""
+        is_allowed = after.controller.unclean_leader_election_enable
+        if self._term is not None and is_allowed and not before.controller.unclean_leader_election_enable:
+            self._term.tell(UncleanElectionEnabled(None))
 
     def on_log_cut(self, cut: LogCut) -> None:
         """A follower on this broker cut its log: an unclean election's receipt may be completed by it."""

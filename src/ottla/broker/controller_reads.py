@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.broker.controller_steps import TermEnded, TermSteps, Together, list_children, read_many
+from ottla.broker.topic_names import why_illegal
 from ottla.controller.events import TopicFound
 from ottla.model.cluster import BrokerRegistration
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import (
+    INT32_MAX,
     MalformedZnode,
     TopicNode,
     decode_broker,
@@ -87,6 +89,10 @@ class ControllerReads:
 
     def _topic(self, name: str, answer: Result) -> TopicFound | None:
         if not isinstance(answer, Data):
+            return None
+        illegal = why_illegal(name)
+        if illegal is not None:
+            _refuse(paths.topic(name), illegal)
             return None
         try:
             node = decode_topic(name, answer.data)
@@ -232,7 +238,7 @@ def _under(path: str, names: tuple[str, ...]) -> list[ReadOp]:
 
 
 def _is_number(name: str) -> bool:
-    if name.isascii() and name.isdigit():
+    if name.isascii() and name.isdigit() and int(name) <= INT32_MAX:
         return True
     _refuse(f"{paths.BROKER_IDS}/{name}", "it is no broker id")
     return False

@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from struct import error as UnpackableNumber
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.broker.controller_channel import Channels
@@ -73,7 +74,15 @@ log = logging.getLogger(__name__)
 FIRST_REBALANCE_MS = 5_000
 PARTITIONS_A_REQUEST = 1_000
 """How many partitions one LeaderAndIsr request names at most."""
-MISTAKES = (AssertionError, LookupError, TypeError, ValueError, AttributeError)
+MISTAKES = (
+    AssertionError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    UnpackableNumber,
+)
 """What a mistake of ours raises: this broker gives way to another instead of dying with the office."""
 
 Duty: TypeAlias = Callable[[], Generator[Any, Any, News | None]]

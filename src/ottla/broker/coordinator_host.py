@@ -18,6 +18,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
+from ottla.wire.primitives import fits_string
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -58,6 +59,8 @@ class CoordinatorHost:
 
     def find(self, group_id: str) -> tuple[GroupShard, int] | ErrorCode:
         """The shard of a group and its partition, or why this broker cannot answer for it."""
+        if not fits_string(group_id):
+            return ErrorCode.INVALID_GROUP_ID
         partition = self.partition_of(group_id)
         shard = self._shards.get(partition)
         if shard is None:
@@ -221,10 +224,10 @@ class CoordinatorHost:
         self._node.timers.after(interval_ms, self._expire)
 
     def _expire(self) -> None:
+        self._schedule_expiry()
         for number, shard in list(self._shards.items()):
             if shard.loading is None:
                 self._expire_shard(number, shard)
-        self._schedule_expiry()
 
     def _expire_shard(self, number: int, shard: Shard) -> None:
         def visit(group_ids: list[str]) -> bool:

@@ -162,6 +162,7 @@ class DynamicConfigs:
         if self.broker != before and self._node.is_started:
             log.info("broker settings changed broker=%d", self._node.broker_id)
             self._node.partitions.on_broker_config_changed(before, self.broker)
+            self._node.controller.on_broker_config_changed(before, self.broker)
 
     # ---- changes
 

@@ -4,6 +4,7 @@ The answer is appended and the next Fetch sent in the same call: that Fetch is t
 """
 
 import logging
+import struct
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, assert_never
@@ -54,6 +55,8 @@ FETCH_VERSION = 17
 LIST_OFFSETS_VERSION = 9
 LATEST = -1
 EARLIEST = -2
+UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, struct.error)
+"""What a mistake, or content that nobody thought of, raises: it stops one partition, not its fetcher."""
 
 
 class Fetcher:
@@ -214,7 +217,7 @@ class Fetcher:
             self._lost(answer.reason)
             return
         named = self._named(answer)
-        error = _error(answer.error_code)
+        error = ErrorCode(answer.error_code)
         verdict = self.plan.answered(error, answer.session_id, named)
         if verdict is Answered.ACCEPTED:
             for name, data in named.items():
@@ -266,6 +269,9 @@ class Fetcher:
         except LogDirectoryFailed as failed:
             partition.host.directory_failed(failed)
             return
+        except UNEXPECTED:
+            log.exception("following stopped partition=%s leader=%d", partition.name, self.leader)
+            follower.stop()
         self._want(partition)
 
     # --- the follower's decisions -----------------------------------------------------------------------
@@ -429,7 +435,7 @@ class Fetcher:
         error, offset = ErrorCode.NETWORK_EXCEPTION, -1
         if not isinstance(answer, LinkLost) and answer.topics and answer.topics[0].partitions:
             found = answer.topics[0].partitions[0]
-            error, offset = _error(found.error_code), found.offset
+            error, offset = ErrorCode(found.error_code), found.offset
         event = LeaderOffsetFound(follower.leader_epoch, earliest, error, Offset(offset))
         try:
             self._perform(partition, follower, follower.found_leader_offset(event), None, None)
@@ -448,10 +454,3 @@ def _forgotten(forget: list[tuple[TopicPartition, TopicId]]) -> list[ForgottenTo
         ForgottenTopic(topic=topic, topic_id=topic_id, partitions=tuple(indexes))
         for topic_id, (topic, indexes) in by_topic.items()
     ]
-
-
-def _error(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -37,12 +37,14 @@ class IsrSender:
     safe however long the controller takes.
     """
 
-    __slots__ = ("_in_flight", "_is_stopped", "_node", "_retry", "_unsent")
+    __slots__ = ("_asked", "_in_flight", "_is_stopped", "_node", "_retry", "_unsent")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._unsent: dict[TopicPartition, tuple[Partition, ProposeIsr]] = {}
         self._in_flight: dict[TopicPartition, tuple[Partition, ProposeIsr]] | None = None
+        self._asked: BrokerId = NO_BROKER
+        """Who got the request in flight."""
         self._retry: Timer | None = None
         self._is_stopped = False
 
@@ -60,7 +62,9 @@ class IsrSender:
 
     def controller_changed(self) -> None:
         """The metadata name another controller: do not wait for an answer of the old one."""
-        if self._in_flight is not None or self._unsent:
+        if self._in_flight is not None and self._asked != self._node.metadata.controller:
+            self._node.links.drop(self._node.links.get(self._asked, LANE), "another broker is controller")
+        elif self._unsent:
             self._send_soon(0)
 
     def stop(self) -> None:
@@ -87,6 +91,7 @@ class IsrSender:
         if not self._unsent:
             return
         self._in_flight, self._unsent = self._unsent, {}
+        self._asked = controller
         link = self._node.links.get(controller, LANE, client_id=str(self._node.broker_id), negotiates=True)
         link.request(
             self._request(self._in_flight), VERSION, lambda answer: self._answered(controller, answer)
@@ -167,15 +172,8 @@ def _as_event(proposal: ProposeIsr, found: ResponsePartitionData) -> IsrChangeAn
     return IsrChangeAnswered(
         proposed_in=proposal.leader_epoch,
         change=proposal.change,
-        error=_error(found.error_code),
+        error=ErrorCode(found.error_code),
         leader_epoch=LeaderEpoch(found.leader_epoch),
         partition_epoch=found.partition_epoch,
         isr=tuple(map(BrokerId, found.isr)),
     )
-
-
-def _error(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

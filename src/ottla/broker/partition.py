@@ -284,9 +284,17 @@ class Partition:
             self.host.waiting.note_committed(self)
 
     def check_lag(self, now_ms: int) -> None:
-        """Drop followers that fell behind from the ISR."""
+        """Drop followers that fell behind from the ISR; wait for none that is about to join for too long."""
         if self.leader is not None:
+            self.perform(self.leader.reconsider(now_ms, self.host.live))
             self.perform(self.leader.check_lag(now_ms))
+
+    def brokers_changed(self, now_ms: int) -> None:
+        """Who waits for replicas need not wait for those of dead brokers."""
+        if self.awaited_deletes:
+            self.host.waiting.note_committed(self)
+        if self.awaited_appends and self.leader is not None:
+            self.perform(self.leader.reconsider(now_ms, self.host.live))
 
     def isr_change_answered(self, answer: IsrChangeAnswered) -> None:
         """The controller answered a proposed ISR; a smaller one lets followers be looked at again."""

@@ -16,6 +16,7 @@ from ottla.broker.partition import Partition
 from ottla.broker.promises import InternalAppend
 from ottla.broker.replica_mover import ReplicaMover
 from ottla.broker.throttles import Throttles
+from ottla.broker.topic_names import may_be_hosted
 from ottla.broker.transaction_verifier import TransactionVerifier
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import ZERO_TOPIC_ID, BrokerId, TopicId, TopicPartition
@@ -170,9 +171,9 @@ class Partitions:
         """An UpdateMetadata was applied."""
         if change.brokers_changed:
             self.live = frozenset(self._node.metadata.brokers)
+            now_ms = self.now_ms()
             for partition in self.all():
-                if partition.awaited_deletes:
-                    self.waiting.note_committed(partition)
+                partition.brokers_changed(now_ms)
         if change.controller_changed:
             self.isr_sender.controller_changed()
         for name in change.updated:
@@ -262,6 +263,9 @@ class Partitions:
         if topic_id != ZERO_TOPIC_ID and own_id not in (None, ZERO_TOPIC_ID, topic_id):
             log.warning("topic id differs partition=%s", name)
             return ErrorCode.INCONSISTENT_TOPIC_ID
+        if partition_log is None and not may_be_hosted(name):
+            log.warning("no log can have this name partition=%s", name)
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         own_epoch = partition.leader_epoch if partition is not None else NO_LEADER_EPOCH
         if state.leader_epoch > own_epoch:
             is_replica = self.broker_id in state.replicas

@@ -61,6 +61,9 @@ class ControllerHooks(Protocol):
     def on_topic_config_changed(self, topic: str, config: "LogConfig") -> None:
         """Unclean elections may be allowed now."""
 
+    def on_broker_config_changed(self, before: "BrokerConfig", after: "BrokerConfig") -> None:
+        """Unclean elections may be allowed now, wherever a topic does not forbid them."""
+
     def on_log_cut(self, cut: "LogCut") -> None:
         """A follower on this broker cut its log to agree with its leader."""
 

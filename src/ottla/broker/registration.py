@@ -175,7 +175,7 @@ class Registration:
         names = listed.names if isinstance(listed, Children) else ()
         mine = {_address(endpoint) for endpoint in self._endpoints()}
         for name in names:
-            if not name.isdigit() or int(name) == self._node.broker_id:
+            if not name.isdecimal() or int(name) == self._node.broker_id:
                 continue
             found = yield from persistently(GetData(paths.broker(int(name))))
             if not isinstance(found, Data):

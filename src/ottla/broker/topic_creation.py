@@ -38,7 +38,7 @@ class TopicCreation:
         """Create a topic that a client asked for; the client is told to look again in a moment."""
         if name == topic_names.OFFSETS_TOPIC:
             return self.create_offsets_topic()
-        if any(topic_names.collide(name, other) for other in self._node.metadata.topics):
+        if topic_names.colliding(name, self._node.metadata.topics):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         topics = self._node.config.topics
         return self._create(name, topics.num_partitions, topics.default_replication_factor, {})

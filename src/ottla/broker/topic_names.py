@@ -1,8 +1,12 @@
 """Which names a topic may have, and which topics are Kafka's own."""
 
 import re
+from collections.abc import Iterable
+
+from ottla.model.ids import TopicPartition
 
 NAME_LENGTH_MAX = 249
+DIRECTORY_NAME_MAX = 255
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
@@ -22,6 +26,22 @@ def why_illegal(name: str) -> str | None:
     return None
 
 
-def collide(one: str, other: str) -> bool:
-    """Metrics write '.' as '_': two names that differ in that alone cannot both be had."""
-    return one != other and one.replace(".", "_") == other.replace(".", "_")
+def may_be_hosted(partition: TopicPartition) -> bool:
+    """Can a log be made for it? A name that no directory can have must not pass for a disk that failed."""
+    return (
+        why_illegal(partition.topic) is None
+        and partition.partition >= 0
+        and len(str(partition)) <= DIRECTORY_NAME_MAX
+    )
+
+
+def colliding(name: str, others: Iterable[str]) -> list[str]:
+    """Metrics write '.' as '_': of names that differ in that alone only one can be had."""
+    if "." not in name and "_" not in name:
+        return []
+    folded, length = name.replace(".", "_"), len(name)
+    return [
+        other
+        for other in others
+        if len(other) == length and other != name and other.replace(".", "_") == folded
+    ]

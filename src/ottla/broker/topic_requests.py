@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
 from ottla.config.topic_config import check_topic_overrides
-from ottla.controller.placement import Placement, PlacementRefused, PlacementRule, place_replicas
+from ottla.controller.placement import (
+    PARTITIONS_MAX,
+    Placement,
+    PlacementRefused,
+    PlacementRule,
+    place_replicas,
+)
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicId
 from ottla.wire.apis.create_topics import CreatableTopic
@@ -67,7 +73,7 @@ def _why_no_name(node: "Node", name: str) -> TopicRefused | None:
     illegal = topic_names.why_illegal(name)
     if illegal is not None:
         return TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {illegal}")
-    colliding = sorted(other for other in node.metadata.topics if topic_names.collide(name, other))
+    colliding = sorted(topic_names.colliding(name, node.metadata.topics))
     if not colliding:
         return None
     return TopicRefused(
@@ -139,7 +145,7 @@ def refused_placement(
     """A placement, or the error that belongs to its refusal."""
     if not isinstance(placed, PlacementRefused):
         return placed
-    if partitions <= 0:
+    if not 0 < partitions <= PARTITIONS_MAX:
         return TopicRefused(ErrorCode.INVALID_PARTITIONS, placed.why)
     if factor <= 0 or factor > brokers:
         return TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, placed.why)

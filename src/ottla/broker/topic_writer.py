@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 
+NODE_BYTES_SURE = 1_000_000
+"""A node that every ZooKeeper takes."""
+LOST_MAX = 3
+
+
 def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused]:
     """The settings first, so that the controller finds them when it finds the topic."""
     name = plan.name
@@ -40,6 +45,7 @@ def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused
     plan.topic_id = _draw_topic_id(node)
     assignments = {index: ReplicaAssignment(replicas) for index, replicas in plan.placement.items()}
     encoded = encode_topic(TopicNode(plan.topic_id, assignments))
+    lost = 0
     while True:
         result = yield Create(paths.topic(name), encoded)
         if isinstance(result, Created):
@@ -49,6 +55,18 @@ def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused
             return plan  # the answer to our own attempt was lost
         if not isinstance(result, Lost):
             return _refused(name, result)
+        lost += 1
+        if (refused := why_lost_for_good(len(encoded), lost)) is not None:
+            return refused
+
+
+def why_lost_for_good(node_bytes: int, lost: int) -> TopicRefused | None:
+    """A server hangs up on what exceeds its ``jute.maxbuffer``, a mebibyte by default: trying again would
+    take the session along, and with it everything that this broker has to do in ZooKeeper."""
+    if node_bytes <= NODE_BYTES_SURE or lost < LOST_MAX:
+        return None
+    why = f"ZooKeeper hangs up on a node of {node_bytes} bytes: too many partitions for its jute.maxbuffer."
+    return TopicRefused(ErrorCode.INVALID_PARTITIONS, why)
 
 
 def _refused(name: str, result: Failed) -> TopicRefused:

@@ -33,7 +33,7 @@ class BrokerError(ClientError):
     """A broker answered with an error code."""
 
     def __init__(self, code: int, detail: str | None = None) -> None:
-        self.code = _known(code)
+        self.code = ErrorCode(code)
         self.detail = detail
         super().__init__(f"{self.code.name}: {detail}" if detail else self.code.name)
 
@@ -101,10 +101,3 @@ class CorruptBatch(ClientError):
 
 class ClientClosed(ClientError):
     """The client was closed before the operation was done."""
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -34,9 +34,10 @@ def enqueue(context: ControllerContext, topics: Iterable[str], cause: str) -> No
         topic.is_queued_for_deletion = True
         context.queued_for_deletion[name] = None
     legacy = context.legacy_reassignments
-    for key in [key for key in legacy if key.topic in context.queued_for_deletion]:
-        del legacy[key]
-        context.outbox.append(KeepReassignments(dict(legacy), cause))
+    left = {key: target for key, target in legacy.items() if key.topic not in context.queued_for_deletion}
+    if len(left) < len(legacy):
+        context.legacy_reassignments = left
+        context.outbox.append(KeepReassignments(dict(left), cause))
 
 
 def resume(context: ControllerContext, cause: str) -> Turn[None]:

@@ -134,9 +134,9 @@ class ReplicasDeleted:
 
 @dataclass(frozen=True, slots=True)
 class UncleanElectionEnabled:
-    """A topic's configuration allows unclean election now."""
+    """A topic's configuration allows unclean election now, or (None) the brokers' default does."""
 
-    topic: str
+    topic: str | None
     cause: str = "unclean election enabled"
 
 

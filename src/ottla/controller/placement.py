@@ -11,6 +11,9 @@ from ottla.model.ids import BrokerId
 
 Placement = dict[int, tuple[BrokerId, ...]]
 
+PARTITIONS_MAX = 500_000
+"""More of them do not fit into a topic's znode, however large ZooKeeper lets one be for Kafka (4 MiB)."""
+
 
 class PlacementRule(Enum):
     """How followers are spread once every broker has led a partition."""
@@ -44,6 +47,8 @@ def place_replicas(
     """
     if partitions <= 0:
         return PlacementRefused("Number of partitions must be larger than 0.")
+    if first_partition + partitions > PARTITIONS_MAX:
+        return PlacementRefused(f"Number of partitions must not be larger than {PARTITIONS_MAX}.")
     if replication_factor <= 0:
         return PlacementRefused("Replication factor must be larger than 0.")
     if replication_factor > len(racks):

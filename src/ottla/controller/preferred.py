@@ -143,10 +143,18 @@ def _may_return(context: ControllerContext, partition: Partition, broker: Broker
 
 
 def on_unclean_enabled(context: ControllerContext, event: UncleanElectionEnabled) -> Turn[None]:
-    """Partitions of the topic that waited for an in-sync replica need not wait any more."""
-    topic = context.topics.get(event.topic)
-    if topic is None or topic.is_queued_for_deletion:
-        return
-    waiting = [p for p in topic.partitions.values() if p.status is not PartitionState.ONLINE]
+    """Partitions that waited for an in-sync replica need not wait any more, if their topic says so."""
+    if event.topic is None:
+        topics = list(context.topics.values())
+    else:
+        topic = context.topics.get(event.topic)
+        topics = [] if topic is None else [topic]
+    waiting = [
+        partition
+        for each in topics
+        if not each.is_queued_for_deletion
+        for partition in each.partitions.values()
+        if partition.status is not PartitionState.ONLINE
+    ]
     yield from Settling(context, event.cause).run(waiting)
     context.requests.flush(event.cause)

@@ -23,7 +23,7 @@ from ottla.controller.replica_states import ReplicaState
 from ottla.controller.state_changes import Proposal, change_states, next_state
 from ottla.controller.turns import Turn, write_topics
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...] | None]
@@ -158,11 +158,12 @@ def reassign(assignment: ReplicaAssignment, target: tuple[BrokerId, ...]) -> Rep
 def _write_assignments(
     context: ControllerContext, planned: Mapping[TopicPartition, ReplicaAssignment], cause: str
 ) -> Turn[frozenset[str]]:
-    topics = {}
-    for name in dict.fromkeys(key.topic for key in planned):
-        topic = context.topics[name]
-        changed = {key.partition: assignment for key, assignment in planned.items() if key.topic == name}
-        topics[name] = (topic.id, topic.assignments | changed)
+    topics: dict[str, tuple[TopicId, dict[int, ReplicaAssignment]]] = {}
+    for key, assignment in planned.items():
+        if key.topic not in topics:
+            topic = context.topics[key.topic]
+            topics[key.topic] = (topic.id, topic.assignments)
+        topics[key.topic][1][key.partition] = assignment
     missing = yield from write_topics(topics, cause)
     return missing
 

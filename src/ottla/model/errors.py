@@ -136,6 +136,11 @@ class ErrorCode(IntEnum):
     DUPLICATE_VOTER = 126
     VOTER_NOT_FOUND = 127
 
+    @classmethod
+    def _missing_(cls, value: object) -> "ErrorCode":
+        """A number that a newer peer knows and we do not, must not leave anybody without an answer."""
+        return cls.UNKNOWN_SERVER_ERROR
+
 
 RETRIABLE: frozenset[ErrorCode] = frozenset(
     {

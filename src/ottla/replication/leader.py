@@ -137,10 +137,16 @@ class PartitionLeader:
                 return self._try_to_advance(now_ms, live)
             case IsrAnswer.ROLL_BACK:
                 self.isr.roll_back()
+                return self._try_to_advance(now_ms, live)
             case IsrAnswer.RESUBMIT:
                 assert self.isr.pending is not None, "only a pending change is resubmitted"
                 return [self._proposal(self.isr.pending.isr, "resubmitted")]
         return _NOTHING
+
+    def reconsider(self, now_ms: int, live: Set[BrokerId]) -> Sequence[LeaderEffect]:
+        """Time passed, or brokers died: whoever was about to join and held back the high watermark may not
+        be waited for any more, and nobody's fetch will say so (KAFKA-13091)."""
+        return self._try_to_advance(now_ms, live) if self.high_watermark < self.end_offset else _NOTHING
 
     def settings_changed(
         self, min_insync_replicas: int, now_ms: int, live: Set[BrokerId]

@@ -201,6 +201,8 @@ class Log(LogReader):
                 raise CorruptRecords(f"the batch at offset {header.base_offset} fails its checksum")
             if header.base_offset <= last_offset or header.last_offset_delta < 0:
                 raise CorruptRecords(f"offset {header.base_offset} does not follow {last_offset}")
+            if header.is_control:
+                read_end_marker(view, header)  # one that makes no sense must not get into the log
             last_offset = header.last_offset
             headers.append(header)
         return headers

@@ -47,3 +47,9 @@ def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
+
+
+def fits_string(text: str, and_bytes: int = 0) -> bool:
+    """Can a string of the protocol hold this text, and so many bytes more? What was no UTF-8 has grown."""
+    room = STRING_BYTES_MAX - and_bytes
+    return len(text) * 4 <= room or len(text.encode("utf-8", "replace")) <= room

@@ -6,7 +6,7 @@ The keys are Kafka 3.9's, so that its brokers and tools read what we write and t
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -23,6 +23,12 @@ from ottla.model.partition_state import LeaderAndIsr, LeaderRecoveryState, Repli
 
 T = TypeVar("T")
 write_json = msgspec.json.Encoder().encode
+
+INT32_MAX = 2**31 - 1
+Int32 = Annotated[int, msgspec.Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
+"""What a request can carry: one larger number, written by hand, must not stop the others."""
+Epoch = Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX - 1)]
+"""An epoch that has a next one."""
 
 
 class MalformedZnode(ValueError):
@@ -60,7 +66,7 @@ class _Features(msgspec.Struct):
 class _Broker(msgspec.Struct):
     version: int
     host: str | None = None
-    port: int = -1
+    port: Int32 = -1
     endpoints: list[str] = []
     listener_security_protocol_map: dict[str, str] = {}
     rack: str | None = None
@@ -163,8 +169,11 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 
 def decode_controller_epoch(data: bytes | None) -> int:
-    """The epoch that fences controllers."""
-    return _decimal(data, "controller epoch")
+    """The epoch that fences controllers; the next one must still fit into a request."""
+    epoch = _decimal(data, "controller epoch")
+    if not 0 <= epoch < INT32_MAX:
+        raise MalformedZnode(f"controller epoch: {epoch} has no next one")
+    return epoch
 
 
 def _decimal(data: bytes | None, what: str) -> int:
@@ -216,10 +225,10 @@ def encode_topic(topic: TopicNode) -> bytes:
 
 
 class _Topic(msgspec.Struct):
-    partitions: dict[int, tuple[int, ...]]
+    partitions: dict[Int32, tuple[Int32, ...]]
     topic_id: str | None = None
-    adding_replicas: dict[int, tuple[int, ...]] = {}
-    removing_replicas: dict[int, tuple[int, ...]] = {}
+    adding_replicas: dict[Int32, tuple[Int32, ...]] = {}
+    removing_replicas: dict[Int32, tuple[Int32, ...]] = {}
 
 
 def decode_topic(name: str, data: bytes | None) -> TopicNode:
@@ -257,10 +266,10 @@ def _brokers(numbers: Iterable[int]) -> tuple[BrokerId, ...]:
 
 
 class _State(msgspec.Struct):
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
+    leader: Int32
+    leader_epoch: Epoch
+    isr: tuple[Int32, ...]
+    controller_epoch: Int32
     leader_recovery_state: int = 0
 
 

@@ -128,9 +128,16 @@ def delegation_token(token_id: str) -> str:
     return f"{DELEGATION_TOKENS}/{token_id}"
 
 
+SEQUENCE_DIGITS: Final = 10
+
+
 def sequence_number(name: str) -> int:
-    """The number in a sequential node's name, as in ``config_change_0000000007``."""
-    return int(name.rpartition("_")[2])
+    """The number in a sequential node's name, as in ``config_change_0000000007``; -1 if it has none."""
+    digits = name.rpartition("_")[2]
+    if len(digits) != SEQUENCE_DIGITS or not (digits.isascii() and digits.isdecimal()):
+        return -1
+    number = int(digits)
+    return number if number < 2**31 else -1
 
 
 def sanitize(entity: str) -> str:

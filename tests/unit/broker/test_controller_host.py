@@ -140,6 +140,13 @@ class TestElection:
         assert bench.data(paths.CONTROLLER_EPOCH) == b"2"
         assert bench.node.registration.broker_epoch > epoch
 
+    def test_nothing_of_a_term_listens_any_more_once_it_is_over(self):
+        bench = in_office(2, topics={"orders": ((1, 2),)})
+
+        bench.depose(by=2)
+
+        assert bench.node.zk._watchers.keys() == ControllerBench().node.zk._watchers.keys()
+
     def test_who_waits_at_expiry_hears_that_this_is_not_the_controller(self):
         bench = in_office(2, topics={"orders": ((1, 2),)})
         bench.zk_is_held = True

@@ -3,8 +3,11 @@
 from typing import Any
 
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.zookeeper import paths
+from ottla.zookeeper.codec import decode_reassignment, encode_reassignment
+from ottla.zookeeper.codec_config import encode_config_change
 from ottla.zookeeper.ops import Create, Lost, Multi, Op, SetData
 from support.controller_bench import ControllerBench
 
@@ -126,3 +129,41 @@ def test_a_term_that_is_fenced_in_mid_turn_tells_nobody_what_it_could_not_write(
     assert not bench.node.controller.is_active
     assert bench.led("orders", 0) == (2, 0, (2, 1, 3))
     assert bench.told == []
+
+
+def test_unclean_election_allowed_for_all_brokers_ends_the_waiting_at_once() -> None:
+    """As kafka-configs --entity-type brokers --entity-default does it; a topic may still forbid it."""
+    bench = in_office(2, strict=((2, 1),), loose=((2, 1),))
+    forbidden = b'{"version":1,"config":{"unclean.leader.election.enable":"false"}}'
+    bench.zk(Create(paths.config_entity("topics", "strict"), forbidden))
+    for topic in ("strict", "loose"):
+        bench.set_state(topic, 0, leader=2, isr=(2,))
+    bench.unregister(2)
+    assert bench.led("loose", 0)[0] == -1
+
+    allowed = b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
+    bench.zk(Create(paths.config_entity("brokers", paths.DEFAULT_ENTITY), allowed))
+    note = encode_config_change("brokers/<default>")
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, note, sequential=True))
+
+    assert bench.led("loose", 0) == (1, 2, (1,))
+    assert bench.led("strict", 0)[0] == -1
+
+
+def test_the_deletion_of_a_topic_rewrites_the_old_tools_znode_once() -> None:
+    """Not once for each of its partitions."""
+    bench = in_office(2, orders=tuple((1,) for _ in range(20)), kept=((1,),))
+    moves = {TopicPartition("orders", index): (BrokerId(2),) for index in range(20)}
+    moves[TopicPartition("kept", 0)] = (BrokerId(2),)
+    bench.zk(Create(paths.REASSIGN_PARTITIONS, encode_reassignment(moves)))
+    bench.zk_log.clear()
+
+    bench.zk(Create(paths.delete_topic("orders")))
+
+    written = [
+        op
+        for op in bench.zk_log
+        if isinstance(op, Multi) and any(each.path == paths.REASSIGN_PARTITIONS for each in op.ops)
+    ]
+    assert len(written) == 1
+    assert decode_reassignment(bench.data(paths.REASSIGN_PARTITIONS)) == {TopicPartition("kept", 0): (2,)}

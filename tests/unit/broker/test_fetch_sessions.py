@@ -171,6 +171,19 @@ def test_a_leader_epoch_kept_by_the_session_is_fenced_after_an_election() -> Non
     ]
 
 
+def test_a_leader_epoch_that_an_incremental_request_names_replaces_the_one_before() -> None:
+    reader = Reader()
+    reader.fetch(0, (0,))
+    reader.broker.assign(ME, isr=(ME,), epoch=2)
+
+    answer = reader.fetch(0, (0,), epoch=2)
+    codes = [each.error_code for topic in answer.responses for each in topic.partitions]
+    assert codes == []
+
+    reader.broker.assign(ME, isr=(ME,), epoch=3)
+    assert reader.fetch().responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
 def test_partitions_with_data_take_turns() -> None:
     reader = Reader()
     reader.fetch(0, (0, 1))

@@ -4,6 +4,7 @@ import pytest
 
 from ottla.broker.decision_records import UncleanStart
 from ottla.model.errors import ErrorCode
+from ottla.replication.follower import Phase
 from ottla.wire.apis.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -382,3 +383,43 @@ def test_a_clean_election_is_no_unclean_start() -> None:
     broker.assign(ME, isr=(ME,))
 
     assert notes.starts == []
+
+
+def test_an_error_that_nobody_knows_is_waited_out_like_others() -> None:
+    broker = a_follower()
+    answer(broker, error=9_999)
+    fetches = len(broker.peer_requests(FetchRequest))
+
+    broker.advance(1_100)
+
+    assert len(broker.peer_requests(FetchRequest)) == fetches + 1
+
+
+def test_a_marker_that_makes_no_sense_does_not_get_into_the_log() -> None:
+    """Nor does it end the fetching of all that comes from the same leader."""
+    broker = a_follower()
+    marker = a_batch(
+        "no type in its key", producer_id=5, producer_epoch=0, is_transactional=True, is_control=True
+    )
+
+    answer(broker, records=bytes(stamped(marker, 0, 1)))
+    assert broker.log.end_offset == 0
+    fetches = len(broker.peer_requests(FetchRequest))
+    broker.advance(1_100)
+
+    assert len(broker.peer_requests(FetchRequest)) == fetches + 1
+
+
+def test_what_nobody_thought_of_stops_one_partition_and_not_its_fetcher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = a_follower()
+    monkeypatch.setattr(type(broker.log), "append_as_follower", lambda *_, **__: {}["nobody thought of it"])
+
+    answer(broker, records=bytes(stamped(a_batch("a"), 0, 1)))
+
+    assert broker.partition.follower.phase is Phase.FAILED
+    broker.tell_metadata(p1=SECOND)
+    assert broker.assigned_code(SECOND, partition=1, epoch=1) == 0
+    broker.advance(1_100)
+    assert [row.partition for row in asked(broker).topics[0].partitions] == [1]

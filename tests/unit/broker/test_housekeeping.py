@@ -1,9 +1,13 @@
 """What a broker does with its logs from time to time."""
 
+import pytest
+
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from ottla.storage.compaction import Compaction
+from ottla.storage.log_dirs import LogDirs
 from support.led_broker import ME, SECOND, TOPIC, LedBroker, a_batch
 from support.node_bench import a_config
 
@@ -127,3 +131,51 @@ def test_the_end_waits_for_threads_that_still_work_on_the_logs() -> None:
     broker.node.partitions.background.when_quiet(lambda: done.append("at once"))
 
     assert done == ["at once"]
+
+
+def test_a_mistake_in_one_round_is_no_reason_to_never_go_round_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", "b"))
+    work = LogDirs.high_watermark_work
+    monkeypatch.setattr(LogDirs, "high_watermark_work", lambda self: {}["a mistake"])
+    with pytest.raises(KeyError):
+        broker.advance(5_100)
+    monkeypatch.setattr(LogDirs, "high_watermark_work", work)
+
+    broker.advance(5_100)
+
+    assert read_offsets(broker.disk, "/data", HIGH_WATERMARKS) == {ORDERS_0: 2}
+
+
+def test_a_cleaning_that_dies_of_a_mistake_leaves_that_log_alone_and_cleans_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = {
+        "log_cleanup_policy": "compact",
+        "log_segment_bytes": 200,
+        "log_cleaner_backoff_ms": 1_000,
+        "log_cleaner_min_cleanable_ratio": 0.01,
+    }
+    broker = LedBroker(a_config(**settings)).lead(isr=(ME,))
+    broker.tell_metadata(p1=ME)
+    assert broker.assigned_code(ME, partition=1, isr=(ME,), epoch=1) == 0
+    for number in range(40):
+        for partition in (0, 1):
+            broker.produce_now(keyed("key", f"value-{number}"), partition=partition)
+    logs = [broker.node.partitions.find(TOPIC, index).log for index in (0, 1)]
+    before = [each.size_bytes for each in logs]
+    clean = Compaction.__call__
+
+    def die_once(self: Compaction) -> object:
+        monkeypatch.setattr(Compaction, "__call__", clean)
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(Compaction, "__call__", die_once)
+    with pytest.raises(RuntimeError):
+        broker.advance(1_100)
+    broker.advance(5_000)
+
+    assert sorted(each.size_bytes < size / 2 for each, size in zip(logs, before, strict=True)) == [
+        False,
+        True,
+    ]

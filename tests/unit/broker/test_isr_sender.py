@@ -186,3 +186,66 @@ def test_only_one_request_is_in_flight() -> None:
     broker.advance(0)
 
     assert sent(broker) == before + 1
+
+
+def a_producer_that_waits_for_one_about_to_join() -> tuple[LedBroker, int]:
+    """The third broker is at the end and proposed, then falls silent; only the second has the records."""
+    broker = LedBroker().lead(isr=(ME, SECOND))
+    broker.fetch_now(0, replica=SECOND)
+    broker.fetch_now(0, replica=THIRD)
+    greet(broker)
+    waiting = broker.produce(a_batch("a"), acks=-1, timeout_ms=120_000)
+    broker.fetch_now(1, replica=SECOND)
+    assert broker.produced(waiting) is None
+    return broker, waiting
+
+
+def test_a_producer_need_not_wait_for_a_member_that_died_before_it_was_taken_in() -> None:
+    broker, waiting = a_producer_that_waits_for_one_about_to_join()
+
+    reply(broker, error=ErrorCode.INELIGIBLE_REPLICA)
+    assert broker.produced(waiting) is None
+    broker.brokers = (ME, SECOND)
+    broker.tell_metadata()
+
+    answer = broker.produced(waiting)
+    assert answer is not None
+    assert answer.error_code == 0
+
+
+def test_nor_when_the_metadata_tell_of_the_death_first() -> None:
+    broker, waiting = a_producer_that_waits_for_one_about_to_join()
+
+    broker.brokers = (ME, SECOND)
+    broker.tell_metadata()
+    assert broker.produced(waiting) is None
+    reply(broker, error=ErrorCode.INELIGIBLE_REPLICA)
+
+    answer = broker.produced(waiting)
+    assert answer is not None
+    assert answer.error_code == 0
+
+
+def test_one_that_is_about_to_join_and_falls_silent_is_waited_for_no_longer_than_the_allowed_lag() -> None:
+    broker, waiting = a_producer_that_waits_for_one_about_to_join()
+    reply(broker, error=ErrorCode.INELIGIBLE_REPLICA)
+
+    for _ in range(4):
+        broker.advance(LAG_MS // 2)
+        broker.fetch_now(1, replica=SECOND)
+
+    answer = broker.produced(waiting)
+    assert answer is not None
+    assert answer.error_code == 0
+
+
+def test_a_new_controller_is_asked_at_once_though_the_old_one_is_silent() -> None:
+    broker = a_leader_whose_follower_lags()
+    assert sent(broker) == 1
+
+    broker.controller = THIRD
+    broker.tell_metadata()
+    broker.advance(100)
+    greet(broker)
+
+    assert sent(broker) == 2

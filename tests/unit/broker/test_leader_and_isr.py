@@ -256,3 +256,20 @@ def test_a_topic_made_anew_gets_a_new_log() -> None:
     assert broker.assigned_code(ME, epoch=0, topic_id=OTHER_ID, isr=(ME,)) == 0
 
     assert (broker.log.end_offset, broker.log.topic_id) == (0, OTHER_ID)
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition"),
+    [("x" * 250, 0), ("../elsewhere", 0), ("..", 0), ("", 0), ("orders", -1), ("x" * 249, 10**7)],
+)
+def test_a_name_that_no_directory_can_have_is_refused_and_no_disk_is_blamed(
+    topic: str, partition: int
+) -> None:
+    broker = LedBroker()
+    broker.topic = topic
+
+    code = broker.assigned_code(ME, partition=partition)
+
+    assert code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert not broker.node.log_dirs.logs
+    assert broker.node.log_dirs.live_paths

@@ -260,3 +260,58 @@ def test_a_new_session_reads_what_was_missed() -> None:
     bench.expire_session(new_session=101)
 
     assert bench.node.configs.log_config("orders").flush_ms == 6
+
+
+def test_a_change_that_another_broker_makes_at_the_same_moment_is_not_lost() -> None:
+    bench = a_bench_with_a_topic()
+    assert edit(bench, TOPIC, "orders", ("retention.ms", SET, "1000")) == (0, None)
+    setting = incremental_alter_configs.AlterableConfig(
+        name="min.insync.replicas", config_operation=SET, value="2"
+    )
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=TOPIC, resource_name="orders", configs=[setting]
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+    bench.zk_is_held = True
+    bench.send(bench.connect(), request, 1)
+    bench.settle()
+    [read] = bench.held
+    bench.held.clear()
+    bench.answer(read)
+    bench.settle()
+
+    theirs = b'{"version":1,"config":{"retention.ms":"1000","segment.bytes":"70000"}}'
+    bench.zk(SetData("/config/topics/orders", theirs, ANY_VERSION))
+    bench.zk_is_held = False
+    for held in bench.held:
+        bench.answer(held)
+    bench.settle()
+    bench.advance(200)
+
+    assert stored(bench, "topics/orders") == {
+        "retention.ms": "1000",
+        "segment.bytes": "70000",
+        "min.insync.replicas": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    "stray", ["by hand", "config_change_", "config_change_9999999999", "config_change_12"]
+)
+def test_a_node_beside_the_notes_keeps_nobody_from_following_them(stray: str) -> None:
+    """Neither a broker that runs, nor one that starts."""
+    first = a_bench_with_a_topic()
+    first.zk(Create(f"/config/changes/{stray}", b""))
+    first.zk(Create("/config/brokers/1", b'{"version":1,"config":{"log.retention.ms":"7"}}'))
+    first.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("brokers/1"), sequential=True))
+    assert first.node.config.log.retention_ms == 7
+
+    again = Bench(tree=first.tree)
+    again.session = 200
+    again.deliver(first.tree.end_session(first.session))
+    again.start()
+    changed = b'{"version":1,"config":{"log.retention.ms":"8"}}'
+    again.zk(SetData("/config/brokers/1", changed, ANY_VERSION))
+    again.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("brokers/1"), sequential=True))
+
+    assert again.node.config.log.retention_ms == 8

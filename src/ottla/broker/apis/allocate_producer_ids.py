@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 BLOCK_SIZE = 1_000
+LAST_BLOCK = 2**63 - BLOCK_SIZE
+"""Where the last block of ids begins that a number can hold."""
 
 
 def handle(
@@ -56,6 +58,8 @@ def allocate(broker: BrokerId) -> Steps[ProducerIdBlock | None]:
         except MalformedZnode:
             return None
         first = 0 if latest is None else latest.last + 1
+        if not 0 <= first <= LAST_BLOCK:
+            return None
         block = ProducerIdBlock(broker, first, first + BLOCK_SIZE - 1)
         result = yield SetData(
             paths.LATEST_PRODUCER_ID_BLOCK, encode_producer_id_block(block), found.stat.version

@@ -1,10 +1,12 @@
 """CreatePartitions 0-3: the active controller enlarges the topics' assignments, and waits for leaders."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
 from ottla.broker.topic_requests import TopicRefused, refused_placement, why_unsound
+from ottla.broker.topic_writer import why_lost_for_good
 from ottla.broker.zk_desk import Steps, persistently
 from ottla.controller.placement import place_replicas, start_for_added_partitions
 from ottla.model.errors import ErrorCode
@@ -43,17 +45,17 @@ def handle(node: "Node", request: Request, body: CreatePartitionsRequest) -> Cre
     if term is None:
         rows = [_row(topic.name, ErrorCode.NOT_CONTROLLER, None) for topic in body.topics]
         return CreatePartitionsResponse(results=rows)
-    names = [topic.name for topic in body.topics]
-    rows = []
+    named = Counter(topic.name for topic in body.topics)
+    answers: dict[str, CreatePartitionsTopicResult] = {}
     wanted = []
     for topic in body.topics:
         row = _row(topic.name, ErrorCode.NONE, None)
-        if names.count(topic.name) > 1:
+        if named[topic.name] > 1:
             row = _row(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
         else:
             wanted.append((topic, row))
-        if all(known.name != topic.name for known in rows):
-            rows.append(row)
+        answers.setdefault(topic.name, row)
+    rows = list(answers.values())
     node.zk.run(
         _grow_all(node, term.fence, wanted, body.validate_only),
         lambda _: _wait(node, request, wanted, rows, body.validate_only, body.timeout_ms),
@@ -81,6 +83,7 @@ def _grow(
     node: "Node", fence: Fence, topic: CreatePartitionsTopic, validate_only: bool
 ) -> Steps[TopicRefused | None]:
     name = topic.name
+    lost = 0
     while True:
         found = yield from persistently(GetData(paths.topic(name)))
         if not isinstance(found, Data):
@@ -105,6 +108,9 @@ def _grow(
             now = yield from persistently(GetData(paths.topic(name)))
             if isinstance(now, Data) and now.data == grown:
                 return None
+            lost += 1
+            if (refused := why_lost_for_good(len(grown), lost)) is not None:
+                return refused
         elif result.code is not ZkCode.BAD_VERSION:
             return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused: {result.code.name}")
 

@@ -8,6 +8,7 @@ from ottla.coordinator.group.members import Protocol
 from ottla.coordinator.group.rebalance import Join
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.primitives import fits_string
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -16,6 +17,8 @@ FIRST_WITH_REQUIRED_ID = 4
 FIRST_WITH_REBALANCE_TIMEOUT = 1
 FIRST_WITH_NULL_PROTOCOL = 7
 FIRST_WITH_SKIP_ASSIGNMENT = 9
+UUID_BYTES = 37
+"""A dash and a UUID: what a member's id has behind the name of its client or instance."""
 
 
 def handle(node: "Node", request: Request, body: JoinGroupRequest) -> JoinGroupResponse | None:
@@ -29,6 +32,8 @@ def handle(node: "Node", request: Request, body: JoinGroupRequest) -> JoinGroupR
     found = node.coordinator.find(body.group_id)
     if not body.group_id:
         found = ErrorCode.INVALID_GROUP_ID
+    elif not _can_be_stored(request, body):
+        found = ErrorCode.INVALID_REQUEST
     if isinstance(found, ErrorCode):
         reply(answers.join_refused(body.member_id, found))
         return None
@@ -50,3 +55,10 @@ def handle(node: "Node", request: Request, body: JoinGroupRequest) -> JoinGroupR
     )
     node.coordinator.perform(number, shard.join(node.coordinator.token(reply), join, node.coordinator.now()))
     return None
+
+
+def _can_be_stored(request: Request, body: JoinGroupRequest) -> bool:
+    """One member whose names fit into no answer and no record would leave the others without theirs."""
+    named = (request.client_id or "", body.group_instance_id or "")
+    spoken = (body.protocol_type, *(offer.name for offer in body.protocols))
+    return all(fits_string(name, UUID_BYTES) for name in named) and all(map(fits_string, spoken))

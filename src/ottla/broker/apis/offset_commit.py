@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_RETENTION = -1
 DEFAULT_TIMESTAMP = -1
+NEVER_MS = 2**63 - 1
 KEPT_IN_ZOOKEEPER = 0
 """The version whose offsets are not the coordinator's."""
 
@@ -52,7 +53,7 @@ def _commit_to_zookeeper(node: "Node", request: Request, commit: Commit) -> Offs
 def _commit_of(node: "Node", body: OffsetCommitRequest) -> Commit:
     wall_ms = node.clock.wall_ms()
     retention_ms = body.retention_time_ms
-    expires_ms = -1 if retention_ms == DEFAULT_RETENTION else wall_ms + retention_ms
+    expires_ms = -1 if retention_ms == DEFAULT_RETENTION else min(wall_ms + retention_ms, NEVER_MS)
     offsets: dict[TopicPartition, CommittedOffset] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
     for topic in body.topics:

@@ -131,8 +131,5 @@ def sentence(error: ClientError) -> str:
 
 def reason(code: int, message: str | None = None) -> str:
     """What a row's error code says: the broker's own words if it sent any."""
-    try:
-        known = ErrorCode(code)
-    except ValueError:
-        known = ErrorCode.UNKNOWN_SERVER_ERROR
+    known = ErrorCode(code)
     return message or f"{_MEANING.get(known, 'the broker refused')} ({known.name})"

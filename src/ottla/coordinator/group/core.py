@@ -208,7 +208,8 @@ class GroupShard:
         if group.state is not GroupState.EMPTY:
             return ErrorCode.NON_EMPTY_GROUP, []
         group.move_to(GroupState.DEAD, now.wall_ms)
-        self._offsets.forget(turn, group, list(group.offsets), f"group {group_id} deleted")
+        known = dict.fromkeys([*group.offsets, *group.pending_commits])
+        self._offsets.forget(turn, group, known, f"group {group_id} deleted")
         return ErrorCode.NONE, turn.effects
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
@@ -230,6 +231,9 @@ class GroupShard:
         gone = by_stored_form(partitions)
         for group in list(self.groups.values()):
             affected = group.offsets.held_of(gone)
+            if group.pending_commits:
+                under_way = [tp for tp in gone.values() if tp in group.pending_commits]
+                affected = list(dict.fromkeys([*affected, *under_way]))
             if affected:
                 self._offsets.forget(turn, group, affected, "the topic was deleted")
         return turn.effects

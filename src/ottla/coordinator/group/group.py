@@ -37,6 +37,9 @@ class Group:
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
     pending_commits: dict[TopicPartition, int] = field(default_factory=dict)
     """How many writes are under way for each partition."""
+    forgotten: dict[TopicPartition, int] = field(default_factory=dict)
+    """Partitions with writes under way whose offset was dropped, by the number of that write: what was
+    written before it counts no more, whenever it is settled."""
 
     def move_to(self, state: GroupState, wall_ms: int) -> None:
         """Change the state; a move that the table does not know is a fault of ours."""
@@ -113,6 +116,8 @@ class Group:
             left = self.pending_commits.pop(partition, 0) - 1
             if left > 0:
                 self.pending_commits[partition] = left
+            else:
+                self.forgotten.pop(partition, None)
 
     def common_protocols(self) -> frozenset[str]:
         """The protocols that every member speaks."""

@@ -74,19 +74,20 @@ class Offsets:
         if not taken:
             turn.answer(token, commit_answer(request, ErrorCode.NONE, too_large))
             return
-        group.commits_begun(taken)
         records = tuple(offset_record(group.group_id, tp, offset) for tp, offset in taken.items())
+        group.commits_begun(taken)
 
         def settle(later: Turn, error: ErrorCode) -> None:
-            group.commits_settled(taken)
             if error is ErrorCode.NONE:
-                for record in records:
-                    group.offsets.keep(record)
-                    self._shard.transactions.overtaken(record.key)
+                for tp, record in zip(taken, records, strict=True):
+                    if group.forgotten.get(tp, 0) < ticket:
+                        group.offsets.keep(record)
+                        self._shard.transactions.overtaken(record.key)
+            group.commits_settled(taken)
             later.answer(token, commit_answer(request, APPEND_ERRORS.get(error, error), too_large))
 
         reason = f"offsets of group {group.group_id}"
-        self._shard.append(turn, records, reason, settle, COMMITS_BASE_SEQUENCE)
+        ticket = self._shard.append(turn, records, reason, settle, COMMITS_BASE_SEQUENCE)
 
     @staticmethod
     def _may_commit(group: Group, request: Commit) -> ErrorCode:
@@ -118,14 +119,18 @@ class Offsets:
         return frozenset(tp for tp in partitions if transactions.is_waiting(offset_key(group_id, tp)))
 
     def forget(self, turn: Turn, group: Group, partitions: Iterable[TopicPartition], reason: str) -> None:
-        """Drop offsets, and the group with the last of them once it has no members."""
-        dropped = [tp for tp in partitions if tp in group.offsets]
+        """Drop offsets, also those on their way into the log, and the group with the last of them once it has
+        no members."""
+        pending = group.pending_commits
+        dropped = [tp for tp in partitions if tp in group.offsets or tp in pending]
         for tp in dropped:
-            del group.offsets[tp]
+            if tp in group.offsets:
+                del group.offsets[tp]
         records = [offset_tombstone(group.group_id, tp) for tp in dropped]
         records += self._bury_if_dead(turn, group)
         if records:
-            self._shard.append(turn, tuple(records), reason, lambda later, error: None)
+            ticket = self._shard.append(turn, tuple(records), reason, lambda later, error: None)
+            group.forgotten.update({tp: ticket for tp in dropped if tp in pending})
 
     def _bury_if_dead(self, turn: Turn, group: Group) -> list[StoredRecord]:
         unused = group.state is GroupState.EMPTY and not group.offsets and not group.pending_commits

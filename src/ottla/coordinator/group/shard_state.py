@@ -46,8 +46,9 @@ class ShardState:
         reason: str,
         settle: Settle,
         base_sequence: int = -1,
-    ) -> None:
-        """Ask for a write; its outcome is told to ``settle`` in a later turn."""
+    ) -> int:
+        """Ask for a write; ``settle`` hears its outcome in a later turn. Later writes have higher numbers."""
         self._last_ticket += 1
         self.writes[self._last_ticket] = settle
         turn.effects.append(Append(self._last_ticket, records, reason, base_sequence))
+        return self._last_ticket
