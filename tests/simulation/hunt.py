@@ -20,7 +20,8 @@ from pathlib import Path
 
 from ottla.sim.nemesis import KINDS
 from ottla.sim.run import run_plan
-from simulation.mutants import CANDIDATES, MUTANTS, STEERED, Steer
+from simulation.mutants import CANDIDATES, MUTANTS
+from simulation.steering import STEERED, Steer
 
 PLANTS = {**MUTANTS, **CANDIDATES}
 

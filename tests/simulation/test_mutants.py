@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from simulation.hunt import PLANTS, hunt
-from simulation.mutants import MUTANTS, STEERED
+from simulation.mutants import MUTANTS
+from simulation.steering import STEERED
 
 pytestmark = pytest.mark.slow
 

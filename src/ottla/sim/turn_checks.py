@@ -16,7 +16,7 @@ EVERY = 8
 
 
 class TurnChecks:
-    """One leader an epoch; watermarks, log starts and news that never go back; acknowledged means replicated."""
+    """One leader an epoch; marks and news that never go back; acknowledged means replicated."""
 
     def __init__(
         self,
