@@ -12,11 +12,12 @@ from ottla.broker.peer_links import LinkLost
 from ottla.broker.promises import ParkedProduce, ProducedBatch
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset
+from ottla.replication import fetch_checks
 from ottla.replication.effects import FollowLeader, HighWatermarkAdvanced, TruncateTo
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.isr import Isr
 from ottla.replication.leader import FollowerProgress, PartitionLeader
-from simulation.planting import replaced
+from simulation.planting import all_of, replaced
 
 
 def truncate_to_watermark() -> Any:
@@ -97,7 +98,13 @@ def lag_is_forgiven() -> Any:
 
 def no_fetch_fence() -> Any:
     """A leader answers fetches of any leader epoch (before KIP-320)."""
-    return replaced(partition, "check_leader_epoch", lambda requested, own: 0)
+
+    def check(requested: int, own: int) -> int:
+        return 0
+
+    return all_of(
+        replaced(fetch_checks, "check_leader_epoch", check), replaced(partition, "check_leader_epoch", check)
+    )
 
 
 def no_leader_epoch_fence() -> Any:

@@ -79,7 +79,6 @@ STEERED: dict[str, Steer] = {
         (
             "unknown_while_reading",
             "versions_unchecked",
-            "stale_lives_obeyed",
             "lost_requests_stay_lost",
         ),
         Steer((*OFFICE, "kill", "pause", "expire session"), SIMPLE, a_minute=60),
@@ -113,6 +112,7 @@ STEERED: dict[str, Steer] = {
     "no_controller_epoch_fence": Steer(
         ("pause controller", "slow link", "kill", "drop controller"), MOVING, a_minute=60
     ),
+    "stale_lives_obeyed": Steer(("expire session", "slow link"), MOVING, a_minute=120),
     "never_stands_again": Steer(("drop controller", "look around", "reset connections"), SIMPLE, a_minute=6),
     "deleted_logs_stay": Steer(("kill", "look around", "pause", "reset connections"), CHURN),
     "moves_end_early": Steer(("reassign", "kill", "pause", "look around"), MOVING, a_minute=60),
