@@ -62,6 +62,7 @@ CANDIDATES: dict[str, Callable[[], Any]] = {
     plant.__name__: plant
     for plant in (
         replication_bugs.no_fetch_fence,
+        replication_bugs.no_epochs_between_replicas,
         controller_bugs.no_controller_epoch_fence,
         replication_bugs.watermark_ignores_pending_isr,
         controller_bugs.never_stands_again,

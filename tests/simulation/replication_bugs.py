@@ -17,6 +17,7 @@ from ottla.replication.effects import FollowLeader, HighWatermarkAdvanced, Trunc
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.isr import Isr
 from ottla.replication.leader import FollowerProgress, PartitionLeader
+from ottla.storage.log import Log
 from simulation.planting import all_of, replaced
 
 
@@ -105,6 +106,16 @@ def no_fetch_fence() -> Any:
     return all_of(
         replaced(fetch_checks, "check_leader_epoch", check), replaced(partition, "check_leader_epoch", check)
     )
+
+
+def no_epochs_between_replicas() -> Any:
+    """The same, and a follower takes records of epochs that it has not heard of (KAFKA-18723)."""
+    original = Log.append_as_follower
+
+    def append(self: Log, records: Any, *, now_ms: int, leader_epoch: int | None = None) -> Any:
+        return original(self, records, now_ms=now_ms)
+
+    return all_of(no_fetch_fence(), replaced(Log, "append_as_follower", append))
 
 
 def no_leader_epoch_fence() -> Any:

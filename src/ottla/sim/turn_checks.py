@@ -72,6 +72,7 @@ class TurnChecks:
                 f"the watermark {watermark} of {name} is outside of its log [{start}, {end}) on {number}"
             )
         if partition.leader is None:
+            self._check_followed(partition, number)
             return
         epoch = int(partition.leader_epoch)
         known = self._leaders.setdefault((partition.topic_id, name, epoch), number)
@@ -87,6 +88,15 @@ class TurnChecks:
             self._check_strong_isr(partition, watermark)
         self._check_lag(broker, partition)
         self._marks[key] = (watermark, start)
+
+    @staticmethod
+    def _check_followed(partition: Any, number: int) -> None:
+        """A follower takes nothing of an epoch that it was not told to follow."""
+        epochs, told = partition.log._epochs, int(partition.leader_epoch)
+        if partition.follower is not None and epochs is not None and epochs.latest_epoch > told:
+            raise Violation(
+                f"{number} follows {partition.name} in epoch {told} and has records of {epochs.latest_epoch}"
+            )
 
     def _check_lag(self, broker: SimBroker, partition: Any) -> None:
         """A follower that stays behind is dropped from the ISR, or its leader has asked for that."""

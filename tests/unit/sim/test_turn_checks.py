@@ -116,6 +116,18 @@ def test_a_member_with_a_wrong_tail_does_not_have_what_is_committed(
             checks._check_strong_isr(brokers[1].partition, 7)
 
 
+@pytest.mark.parametrize(("leader_epoch", "is_fine"), [(2, True), (3, True), (1, False)])
+def test_a_follower_has_nothing_of_an_epoch_that_it_was_not_told_of(leader_epoch: int, is_fine: bool) -> None:
+    partition = a_replica([(1, 0), (2, 5)], 8).partition
+    partition.leader_epoch, partition.follower = leader_epoch, object()
+
+    if is_fine:
+        TurnChecks._check_followed(partition, 3)
+    else:
+        with pytest.raises(Violation, match="3 follows topic-0-0 in epoch 1 and has records of 2"):
+            TurnChecks._check_followed(partition, 3)
+
+
 def told(life: int, *versions: tuple[int, int]) -> tuple[Any, list[Any]]:
     """A broker, and the (leader epoch, version) that it is told of one partition, one after another."""
     topic = SimpleNamespace(name="topic-0", topic_id=bytes(16), partitions={})
