@@ -65,7 +65,6 @@ STEERED: dict[str, Steer] = {
             "anyone_joins_the_isr",
             "joins_before_its_epoch",
             "watermark_ignores_pending_isr",
-            "no_fetch_fence",
             "no_leader_epoch_fence",
             "follower_watermark_unbounded",
             "isr_of_the_dead",
@@ -78,7 +77,6 @@ STEERED: dict[str, Steer] = {
     **dict.fromkeys(
         (
             "unknown_while_reading",
-            "versions_unchecked",
             "lost_requests_stay_lost",
         ),
         Steer((*OFFICE, "kill", "pause", "expire session"), SIMPLE, a_minute=60),
@@ -111,6 +109,9 @@ STEERED: dict[str, Steer] = {
     ),
     "no_controller_epoch_fence": Steer(
         ("pause controller", "slow link", "kill", "drop controller"), MOVING, a_minute=60
+    ),
+    "no_epochs_between_replicas": Steer(
+        ("slow link", "expire session"), (*SIMPLE, ("producers", 4)), a_minute=120
     ),
     "stale_lives_obeyed": Steer(("expire session", "slow link"), MOVING, a_minute=120),
     "never_stands_again": Steer(("drop controller", "look around", "reset connections"), SIMPLE, a_minute=6),
