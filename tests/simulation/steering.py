@@ -43,6 +43,7 @@ SMALL_SEGMENTS = (
     {"log.segment.bytes": "1024", "replica.lag.time.max.ms": "1500", "zookeeper.session.timeout.ms": "1000"},
 )
 MOVING = (("brokers", 5), *SIMPLE)
+MANY = (*MOVING, ("topics", (TopicShape("topic-0", TopicKind.PLAIN, 6, {"retention.ms": "-1"}),)))
 
 STEERED: dict[str, Steer] = {
     **dict.fromkeys(
@@ -98,7 +99,7 @@ STEERED: dict[str, Steer] = {
     ),
     **dict.fromkeys(
         ("no_fence_in_zookeeper", "nothing_checked_in_zookeeper"),
-        Steer(("drop controller", "kill", "slow zookeeper"), SIMPLE, a_minute=150),
+        Steer(("drop controller", "expire session", "slow zookeeper"), MANY, a_minute=200),
     ),
     **dict.fromkeys(
         ("diverging_fetch_counts", "producers_survive_the_cut"),
