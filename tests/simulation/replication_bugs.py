@@ -109,7 +109,7 @@ def no_fetch_fence() -> Any:
 
 
 def no_epochs_between_replicas() -> Any:
-    """The same, and a follower takes records of epochs that it has not heard of (KAFKA-18723)."""
+    """The same, and a follower takes records of epochs that it has not heard of (before Kafka 3.9.1)."""
     original = Log.append_as_follower
 
     def append(self: Log, records: Any, *, now_ms: int, leader_epoch: int | None = None) -> Any:
