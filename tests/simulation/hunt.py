@@ -1,7 +1,7 @@
 """The hunt for planted bugs: after how many seeds each is found, and by which check.
 
 ``python -m simulation.hunt [--most N] [NAME …]`` from ``tests/``; one line of JSON a bug. With
-``--scenarios`` the text scenarios are the hunters instead of seeds.
+``--scenarios`` the text scenarios are the hunters instead of seeds, with ``--units`` the unit tests.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from pathlib import Path
 
 from ottla.sim.nemesis import KINDS
 from ottla.sim.run import run_plan
-from simulation.mutants import CANDIDATES, MUTANTS, STEERED, Steer
+from simulation.mutants import CANDIDATES, MUTANTS
+from simulation.steering import STEERED, Steer
 
 PLANTS = {**MUTANTS, **CANDIDATES}
+SCENARIOS = ("scenarios",)
+UNITS = ("unit/broker", "unit/controller", "unit/coordinator", "unit/replication", "unit/storage")
 
 
 @dataclass
@@ -49,12 +52,12 @@ def hunt(name: str, first: int, most: int) -> Kill:
     return Kill(name, most, -1, None, time.monotonic() - started)
 
 
-def hunt_in_scenarios(name: str) -> Kill:
-    """Play the text scenarios with the bug planted; the first that differs has found it."""
+def hunt_in_tests(name: str, folders: tuple[str, ...]) -> Kill:
+    """Run these tests with the bug planted; the first that fails has found it."""
     tests = Path(__file__).parents[1]
     started = time.monotonic()
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-p", "simulation.plant", "-p", "no:randomly", "scenarios"],
+        [sys.executable, "-m", "pytest", "-x", "-p", "simulation.plant", "-p", "no:randomly", *folders],
         cwd=tests,
         env={**os.environ, "OTTLA_PLANT": name, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])},
         capture_output=True,
@@ -73,10 +76,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--most", type=int, default=60)
     parser.add_argument("--first", type=int, default=secrets.randbelow(2**31))
-    parser.add_argument("--scenarios", action="store_true")
+    parser.add_argument("--scenarios", dest="folders", action="store_const", const=SCENARIOS)
+    parser.add_argument("--units", dest="folders", action="store_const", const=UNITS)
     options = parser.parse_args()
     for name in options.names or MUTANTS:
-        kill = hunt_in_scenarios(name) if options.scenarios else hunt(name, options.first, options.most)
+        if options.folders is not None:
+            kill = hunt_in_tests(name, options.folders)
+        else:
+            kill = hunt(name, options.first, options.most)
         sys.stdout.write(json.dumps(asdict(kill)) + "\n")
         sys.stdout.flush()
 

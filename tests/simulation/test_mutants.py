@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from simulation.hunt import PLANTS, hunt
-from simulation.mutants import MUTANTS, STEERED
+from simulation.mutants import MUTANTS
+from simulation.steering import STEERED
 
 pytestmark = pytest.mark.slow
 
@@ -48,10 +49,20 @@ def test_a_planted_bug_is_found(name: str) -> None:
 
 
 def test_every_planted_bug_is_in_the_table_with_who_found_it() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "mutants.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    told = re.findall(r"^\| `(\w+)` \|", _document("mutants.md"), re.MULTILINE)
 
     assert sorted(told) == sorted(MUTANTS)
+
+
+def test_the_documents_count_the_planted_bugs_right() -> None:
+    count = len(PLANTS)
+    assert f"{count} are planted" in _document("mutants.md")
+    assert f"{count} in all" in _document("reliability.md")
+    assert f"| planted bugs; found | {count}; {len(MUTANTS)} (" in _document("proof.md")
+
+
+def _document(name: str) -> str:
+    return (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8")
 
 
 def test_every_planted_bug_is_taken_out_again() -> None:

@@ -46,15 +46,20 @@ class Pipe:
 
 
 class Connection:
-    """Two ends; what one sends the other receives in the same order, unless the connection dies first."""
+    """Two ends; what one sends the other receives in the same order, unless the connection dies first.
 
-    __slots__ = ("is_open", "left", "network", "right", "to_left", "to_right")
+    What was under way when the sender closed it still arrives, before the news of the end.
+    """
+
+    __slots__ = ("is_open", "left", "listening", "network", "right", "to_left", "to_right")
 
     def __init__(self, network: "Network", left: End, right: End) -> None:
         self.network = network
         self.left = left
         self.right = right
         self.is_open = True
+        self.listening: tuple[End, ...] = (left, right)
+        """Who still takes what was sent to it."""
         self.to_right = Pipe(self, left.host, right.host)
         self.to_left = Pipe(self, right.host, left.host)
 
@@ -66,20 +71,31 @@ class Connection:
         """The other side hears of it if the network lets it; otherwise it finds out in time."""
         if not self.is_open:
             return
-        self.is_open = False
         other = self.right if closer is self.left else self.left
+        self._end((other,))
         blocked = self.network.is_blocked(closer.host, other.host)
-        delay_us = STALL_LIMIT_US if blocked else self.network.latency_us()
-        self.network.world.after(delay_us, lambda: other.lost(reason))
-        self.network.forget(self)
+        self._tell(other, reason, STALL_LIMIT_US if blocked else self.network.latency_us())
 
     def reset(self, reason: str) -> None:
-        """Both sides lose it."""
+        """Both sides lose it; each may have received what was under way, or not."""
         if self.is_open:
-            self.is_open = False
-            self.network.forget(self)
+            world = self.network.world
+            self._end(tuple(end for end in (self.left, self.right) if world.happens(0.5)))
             for end in (self.left, self.right):
-                self.network.world.after(self.network.latency_us(), partial(end.lost, reason))
+                self._tell(end, reason, self.network.latency_us())
+
+    def _end(self, listening: tuple[End, ...]) -> None:
+        self.is_open = False
+        self.listening = listening
+        self.network.forget(self)
+
+    def _tell(self, end: End, reason: str, delay_us: int) -> None:
+        """Whoever still listens hears of the end behind all that was sent to it."""
+        world = self.network.world
+        if end in self.listening:
+            pipe = self.to_right if end is self.right else self.to_left
+            delay_us = max(delay_us, pipe.last_us - world.now_us)
+        world.after(delay_us, partial(end.lost, reason))
 
 
 class Network:
@@ -183,13 +199,13 @@ class Network:
         pipe.last_us = arrival_us
 
         def deliver() -> None:
-            if not connection.is_open:
-                return
-            if self.is_blocked(pipe.source, pipe.destination):
-                self._stall(pipe, data)
-                return
             receiver = connection.right if pipe is connection.to_right else connection.left
-            receiver.received(data)
+            if receiver not in connection.listening:
+                return
+            if not self.is_blocked(pipe.source, pipe.destination):
+                receiver.received(data)
+            elif connection.is_open:
+                self._stall(pipe, data)
 
         self.world.after(arrival_us - self.world.now_us, deliver)
 

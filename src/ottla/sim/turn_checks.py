@@ -16,7 +16,7 @@ EVERY = 8
 
 
 class TurnChecks:
-    """One leader an epoch; watermarks and log starts that never go back; acknowledged means replicated."""
+    """One leader an epoch; marks and news that never go back; acknowledged means replicated."""
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class TurnChecks:
         self._marks: dict[tuple[bytes, TopicPartition, int, int, int], tuple[int, int]] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._behind_ms: dict[tuple[TopicPartition, int, int, int], int] = {}
+        self._news: dict[tuple[int, int, bytes, int], Any] = {}
 
     def after_turn(self, broker: SimBroker) -> None:
         number = broker.config.broker_id
@@ -43,6 +44,25 @@ class TurnChecks:
         if turns % EVERY == 0:
             for partition in broker.node.partitions.all():
                 self._look(broker, number, partition)
+            self._check_news(broker, number)
+
+    def _check_news(self, broker: SimBroker, number: int) -> None:
+        """What the controller told a broker is never replaced by older news, of it or of one before it."""
+        for topic in broker.node.metadata.topics.values():
+            for index, info in topic.partitions.items():
+                key = (number, broker.life, topic.topic_id, index)
+                before = self._news.get(key)
+                if info is before:
+                    continue
+                if before is not None and (info.leader_epoch, info.zk_version) < (
+                    before.leader_epoch,
+                    before.zk_version,
+                ):
+                    raise Violation(
+                        f"broker {number} knew {topic.name}-{index} at epoch {before.leader_epoch} version"
+                        f" {before.zk_version} and was told of {info.leader_epoch} version {info.zk_version}"
+                    )
+                self._news[key] = info
 
     def _look(self, broker: SimBroker, number: int, partition: Any) -> None:
         name, log = partition.name, partition.log
@@ -52,6 +72,7 @@ class TurnChecks:
                 f"the watermark {watermark} of {name} is outside of its log [{start}, {end}) on {number}"
             )
         if partition.leader is None:
+            self._check_followed(partition, number)
             return
         epoch = int(partition.leader_epoch)
         known = self._leaders.setdefault((partition.topic_id, name, epoch), number)
@@ -64,9 +85,18 @@ class TurnChecks:
         if start < before[1]:
             raise Violation(f"the start of {name} went back to {start} on {number}")
         if watermark != before[0]:
-            self._check_strong_isr(name, epoch, watermark)
+            self._check_strong_isr(partition, watermark)
         self._check_lag(broker, partition)
         self._marks[key] = (watermark, start)
+
+    @staticmethod
+    def _check_followed(partition: Any, number: int) -> None:
+        """A follower takes nothing of an epoch that it was not told to follow."""
+        epochs, told = partition.log._epochs, int(partition.leader_epoch)
+        if partition.follower is not None and epochs is not None and epochs.latest_epoch > told:
+            raise Violation(
+                f"{number} follows {partition.name} in epoch {told} and has records of {epochs.latest_epoch}"
+            )
 
     def _check_lag(self, broker: SimBroker, partition: Any) -> None:
         """A follower that stays behind is dropped from the ISR, or its leader has asked for that."""
@@ -89,18 +119,39 @@ class TurnChecks:
                     f"{member} is in the ISR of {partition.name} and behind since {since_ms / 1000:.1f} s"
                 )
 
-    def _check_strong_isr(self, name: TopicPartition, epoch: int, watermark: int) -> None:
+    def _check_strong_isr(self, partition: Any, watermark: int) -> None:
         """Whatever is below the leader's watermark is on every member of the ISR in ZooKeeper."""
+        name = partition.name
         state = self._state_of(name)
-        if state is None or state["leader_epoch"] != epoch or name in self._history.unclean:
+        if state is None or state["leader_epoch"] != partition.leader_epoch or name in self._history.unclean:
             return
         if name.topic.startswith(CHURNED):
             return  # it may be on its way out, on some brokers sooner than on others
+        written_in = partition.log.epochs.epoch_for_offset(watermark - 1)
         for member in state["isr"]:
-            if member in self._brokers and not self.holds(self._brokers[member], name, watermark - 1):
+            if member not in self._brokers:
+                continue
+            if not self.holds(self._brokers[member], name, watermark - 1):
                 raise Violation(
                     f"{member} is in the ISR of {name} and lacks {watermark - 1}, which is committed"
                 )
+            if self._differs(self._brokers[member], name, watermark - 1, written_in):
+                raise Violation(
+                    f"{member} is in the ISR of {name} and has another record at {watermark - 1},"
+                    f" which is committed"
+                )
+
+    @staticmethod
+    def _differs(broker: SimBroker, name: TopicPartition, offset: int, written_in: int) -> bool:
+        """Was what this replica has there written in another epoch? Where it cannot be seen, it was not."""
+        partition = broker.node.partitions.find(*name) if broker.node is not None else None
+        if partition is None or written_in < 0 or broker.exit is not None:
+            return False
+        log = partition.log
+        epochs = log._epochs  # None before they are read: a look must not touch the disk
+        if epochs is None or not log.log_start_offset <= offset < log.end_offset:
+            return False
+        return bool(epochs.epoch_for_offset(offset) not in (-1, written_in))
 
     def holds(self, broker: SimBroker, name: TopicPartition, offset: int) -> bool:
         """Does this replica have that offset? Where it cannot be seen, it is believed."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId
+from ottla.replication import fetch_checks
 from ottla.replication.effects import (
     AppendFetched,
     AssignEpoch,
@@ -28,7 +29,6 @@ from ottla.replication.events import (
     LeaderOffsetFound,
     PartitionFetched,
 )
-from ottla.replication.fetch_checks import check_leader_epoch, check_position
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
 
@@ -288,9 +288,9 @@ class ReplicationWorld:
             answer.error = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return answer, []
         log = at.log
-        answer.error = check_leader_epoch(asked.leader_epoch, at.leader.leader_epoch)
+        answer.error = fetch_checks.check_leader_epoch(asked.leader_epoch, at.leader.leader_epoch)
         if not answer.error:
-            found = check_position(
+            found = fetch_checks.check_position(
                 log.epochs,
                 fetch_offset=asked.fetch_offset,
                 last_fetched_epoch=asked.last_fetched_epoch,

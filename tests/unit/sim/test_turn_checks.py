@@ -1,4 +1,4 @@
-"""A member of an ISR that stays behind is a broken promise; one that has just come back is not."""
+"""What the world itself sees of brokers: members that stay behind, wrong tails, news that go back."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +11,7 @@ from ottla.replication.leader import FollowerProgress
 from ottla.sim.history import History, Violation
 from ottla.sim.turn_checks import TurnChecks
 from ottla.sim.world import MILLISECOND, World
+from ottla.storage.leader_epochs import EpochEntry, LeaderEpochs
 
 LAG_MS = 1_000
 
@@ -77,3 +78,77 @@ def test_what_consumers_see_is_below_a_watermark_or_its_leader_has_lost_its_disk
     assert seen(5, [1, 2], {1: None, 2: (3, 6)})
     assert not seen(6, [1, 2], {1: None, 2: (3, 6)}), "the other one lacks it"
     assert not seen(5, [1], {1: None, 2: (3, 6)}), "none that counts is left"
+
+
+def a_replica(epochs: list[tuple[int, int]] | None, end: int) -> Any:
+    """A broker with a log of these (epoch, start) and that end; None: its epochs were not read yet."""
+    known = None if epochs is None else LeaderEpochs([EpochEntry(*each) for each in epochs])
+    log = SimpleNamespace(_epochs=known, epochs=known, log_start_offset=0, end_offset=end)
+    partition = SimpleNamespace(name=TopicPartition("topic-0", 0), leader_epoch=2, log=log)
+    node = SimpleNamespace(
+        partitions=SimpleNamespace(find=lambda *_: partition),
+        log_dirs=SimpleNamespace(offline=(), get=lambda name: log),
+        is_started=True,
+    )
+    return SimpleNamespace(node=node, exit=None, partition=partition)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "end", "complaint"),
+    [
+        ([(1, 0), (2, 5)], 8, None),
+        ([(1, 0)], 5, "lacks 6"),
+        ([(1, 0)], 9, "has another record at 6"),
+        (None, 9, None),
+    ],
+)
+def test_a_member_with_a_wrong_tail_does_not_have_what_is_committed(
+    epochs: list[tuple[int, int]] | None, end: int, complaint: str | None
+) -> None:
+    brokers = {1: a_replica([(1, 0), (2, 5)], 8), 2: a_replica(epochs, end)}
+    state = {"leader_epoch": 2, "isr": [1, 2]}
+    checks = TurnChecks(brokers, History(), lambda name: state, lambda broker: False, 2)
+
+    if complaint is None:
+        checks._check_strong_isr(brokers[1].partition, 7)
+    else:
+        with pytest.raises(Violation, match=complaint):
+            checks._check_strong_isr(brokers[1].partition, 7)
+
+
+@pytest.mark.parametrize(("leader_epoch", "is_fine"), [(2, True), (3, True), (1, False)])
+def test_a_follower_has_nothing_of_an_epoch_that_it_was_not_told_of(leader_epoch: int, is_fine: bool) -> None:
+    partition = a_replica([(1, 0), (2, 5)], 8).partition
+    partition.leader_epoch, partition.follower = leader_epoch, object()
+
+    if is_fine:
+        TurnChecks._check_followed(partition, 3)
+    else:
+        with pytest.raises(Violation, match="3 follows topic-0-0 in epoch 1 and has records of 2"):
+            TurnChecks._check_followed(partition, 3)
+
+
+def told(life: int, *versions: tuple[int, int]) -> tuple[Any, list[Any]]:
+    """A broker, and the (leader epoch, version) that it is told of one partition, one after another."""
+    topic = SimpleNamespace(name="topic-0", topic_id=bytes(16), partitions={})
+    broker = SimpleNamespace(
+        life=life, node=SimpleNamespace(metadata=SimpleNamespace(topics={"topic-0": topic}))
+    )
+    return broker, [SimpleNamespace(leader_epoch=epoch, zk_version=version) for epoch, version in versions]
+
+
+@pytest.mark.parametrize("older", [(3, 6), (2, 7), (2, 8)])
+def test_news_that_are_older_than_what_a_broker_knows_are_seen(older: tuple[int, int]) -> None:
+    broker, news = told(1, (2, 6), (3, 7), (3, 7), older)
+    checks = TurnChecks({}, History(), lambda name: None, lambda broker: False, 2)
+    partitions = broker.node.metadata.topics["topic-0"].partitions
+    for info in news[:3]:
+        partitions[0] = info
+        checks._check_news(broker, 1)
+
+    partitions[0] = news[3]
+    with pytest.raises(Violation, match="broker 1 knew topic-0-0 at epoch 3 version 7"):
+        checks._check_news(broker, 1)
+
+    broker.life = 2
+    checks._check_news(broker, 1)  # whoever begins anew knows nothing

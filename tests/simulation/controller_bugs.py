@@ -1,0 +1,172 @@
+"""Planted bugs of the controller, of its orders, and of how brokers take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.broker import controller_writes, fences
+from ottla.broker.apis import leader_and_isr, stop_replica, update_metadata
+from ottla.broker.controller_channel import BrokerChannel
+from ottla.broker.controller_host import ControllerHost
+from ottla.broker.controller_steps import Fence
+from ottla.broker.gone_topics import GoneTopics
+from ottla.broker.partitions import Partitions
+from ottla.broker.peer_links import LinkLost
+from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.registration import Registration
+from ottla.controller import isr_changes, preferred, reassignment, state_changes
+from ottla.controller.request_batch import RequestBatch
+from ottla.model.errors import ErrorCode
+from ottla.zookeeper import paths
+from ottla.zookeeper.ops import ANY_VERSION, Check
+from simulation.planting import all_of, replaced
+
+
+def no_controller_epoch_fence() -> Any:
+    """A broker obeys a controller that was replaced."""
+
+    def fence(node: Any, controller_epoch: int, broker_epoch: int, is_kraft: bool) -> ErrorCode:
+        return ErrorCode.NONE
+
+    return all_of(
+        replaced(leader_and_isr, "fence", fence),
+        replaced(update_metadata, "fence", fence),
+        replaced(stop_replica, "fence", fence),
+    )
+
+
+def unclean_always() -> Any:
+    """Any live replica may lead, in sync or not."""
+    original = state_changes.elect_for_offline_partition
+
+    def elect(assignment: Any, current: Any, online: Any, *, unclean_allowed: bool = False) -> Any:
+        return original(assignment, current, online, unclean_allowed=True)
+
+    return replaced(state_changes, "elect_for_offline_partition", elect)
+
+
+def isr_of_strangers() -> Any:
+    """The controller takes ISR changes of older partition epochs."""
+    original = isr_changes.judge
+
+    def judge(context: Any, event: Any, change: Any) -> Any:
+        verdict = original(context, event, change)
+        if verdict in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_UPDATE_VERSION):
+            return None
+        return verdict
+
+    return replaced(isr_changes, "judge", judge)
+
+
+def lost_requests_stay_lost() -> Any:
+    """The controller does not repeat what a broker did not hear (KAFKA-1187)."""
+
+    def answered(self: BrokerChannel, response: Any) -> None:
+        original(self, response if type(response).__name__ != "LinkLost" else _Nothing())
+
+    original = BrokerChannel._answered
+    return replaced(BrokerChannel, "_answered", answered)
+
+
+class _Nothing:
+    error_code = 0
+    topics: tuple[Any, ...] = ()
+    partition_errors: tuple[Any, ...] = ()
+
+
+def gone_topics_stay() -> Any:
+    """A broker that registers again shows topics that were deleted meanwhile (found by seed 1946504082)."""
+    return replaced(GoneTopics, "on_update", lambda self, broker_epoch, update: None)
+
+
+def removed_replicas_stay() -> Any:
+    """A leader that missed its removal leads on (found by seeds 1130523223 and 1130523445)."""
+    return replaced(Partitions, "_leave_if_removed", lambda self, name: None)
+
+
+def never_registers_again() -> Any:
+    """After its session ended a broker lives on without a registration (KAFKA-5473)."""
+    return replaced(Registration, "register_again", lambda self, then: None)
+
+
+def never_stands_again() -> Any:
+    """Nobody takes the office after the controller is gone."""
+    return replaced(ControllerHost, "_on_controller_node", lambda self, event: None)
+
+
+def no_fence_in_zookeeper() -> Any:
+    """A controller's writes do not ask whether another was elected (KAFKA-6082)."""
+    return replaced(Fence, "check", property(lambda self: Check("/brokers", ANY_VERSION)))
+
+
+def unknown_while_reading() -> Any:
+    """A controller calls topics unknown that it has not read yet (found by seed 70)."""
+    return replaced(ControllerHost, "is_serving", property(lambda self: self._term is not None))
+
+
+def moves_end_early() -> Any:
+    """A reassignment ends before its new replicas are in sync."""
+    return replaced(reassignment, "_is_in_sync", lambda partition: partition.state is not None)
+
+
+def preferred_whatever_the_isr() -> Any:
+    """The preferred replica is elected although it is not in sync."""
+    original = preferred.elect_preferred_replica
+
+    def elect(assignment: Any, current: Any, online: Any) -> Any:
+        everyone = current.isr + tuple(r for r in assignment.replicas if r not in current.isr)
+        return original(assignment, current._replace(isr=everyone), online)
+
+    return replaced(preferred, "elect_preferred_replica", elect)
+
+
+def isr_of_the_dead() -> Any:
+    """The controller takes brokers into an ISR that are gone, or have lived again since (KIP-841)."""
+    return replaced(isr_changes, "_why_unsound", lambda *arguments: ErrorCode.NONE)
+
+
+def nobody_is_told() -> Any:
+    """Brokers are not told what changed."""
+    return replaced(RequestBatch, "update_metadata", lambda self, partitions=(): None)
+
+
+def deleted_logs_stay() -> Any:
+    """StopReplica with delete stops a replica and leaves its log (KAFKA-9946)."""
+    original = Partitions.stop_replica
+
+    def stop(self: Partitions, name: Any, leader_epoch: int, *, delete: bool) -> Any:
+        return original(self, name, leader_epoch, delete=False)
+
+    return replaced(Partitions, "stop_replica", stop)
+
+
+def stale_lives_obeyed() -> Any:
+    """A broker obeys what was meant for its life before (KAFKA-7235)."""
+    return replaced(fences, "is_broker_epoch_stale", lambda node, broker_epoch: False)
+
+
+def producer_ids_given_twice() -> Any:
+    """Every broker hands out the same producer ids."""
+    original = ProducerIds._answered
+
+    def answered(self: ProducerIds, response: Any) -> None:
+        if not isinstance(response, LinkLost):
+            response.producer_id_start = 0
+        original(self, response)
+
+    return replaced(ProducerIds, "_answered", answered)
+
+
+def versions_unchecked() -> Any:
+    """States of partitions are written over whatever stands there (KAFKA-2729 the other way round)."""
+    original = controller_writes.SetData
+
+    def set_data(path: str, data: Any, version: int) -> Any:
+        return original(path, data, ANY_VERSION if path.startswith(paths.TOPICS) else version)
+
+    return replaced(controller_writes, "SetData", set_data)
+
+
+def nothing_checked_in_zookeeper() -> Any:
+    """Neither another controller nor another state stops a controller's write."""
+    return all_of(no_fence_in_zookeeper(), versions_unchecked())
