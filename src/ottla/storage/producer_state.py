@@ -270,7 +270,7 @@ class ProducerState:
         return min(candidates, default=None)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers silent for too long, but for those in a transaction; and what was never verified."""
+        """Forget producers silent for too long, unless in a transaction; and what was never verified."""
         gone = [
             producer_id
             for producer_id, producer in self.producers.items()
