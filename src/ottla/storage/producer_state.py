@@ -103,10 +103,11 @@ class CompletedTransaction(NamedTuple):
 class Verification:
     """A transaction on its way to being verified with its coordinator (KIP-890)."""
 
-    __slots__ = ("epoch", "lowest_sequence", "token")
+    __slots__ = ("began_ms", "epoch", "lowest_sequence", "token")
 
-    def __init__(self, token: int, epoch: int, lowest_sequence: int) -> None:
+    def __init__(self, token: int, epoch: int, lowest_sequence: int, began_ms: int) -> None:
         self.token = token
+        self.began_ms = began_ms
         self.epoch = epoch
         self.lowest_sequence = lowest_sequence
 
@@ -235,14 +236,15 @@ class ProducerState:
             producer.epoch = epoch
             producer.batches = ()
 
-    def start_verification(self, producer_id: int, epoch: int, sequence: int) -> int | None:
+    def start_verification(self, producer_id: int, epoch: int, sequence: int, now_ms: int = 0) -> int | None:
         """A token to be shown with the append; ``None`` if the transaction is open already."""
         if self.has_open_transaction(producer_id):
             return None
         entry = self._verifications.get(producer_id)
         if entry is None:
             self._last_token += 1
-            entry = self._verifications[producer_id] = Verification(self._last_token, epoch, sequence)
+            entry = Verification(self._last_token, epoch, sequence, now_ms)
+            self._verifications[producer_id] = entry
         elif epoch > entry.epoch:
             entry.epoch, entry.lowest_sequence = epoch, sequence
         elif epoch == entry.epoch and sequence < entry.lowest_sequence:
@@ -268,7 +270,7 @@ class ProducerState:
         return min(candidates, default=None)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers silent for too long, unless they are in a transaction."""
+        """Forget producers silent for too long, unless in a transaction; and what was never verified."""
         gone = [
             producer_id
             for producer_id, producer in self.producers.items()
@@ -276,6 +278,11 @@ class ProducerState:
         ]
         for producer_id in gone:
             del self.producers[producer_id]
+        self._verifications = {
+            producer_id: entry
+            for producer_id, entry in self._verifications.items()
+            if now_ms - entry.began_ms < expiration_ms
+        }
 
     # -- snapshots ---------------------------------------------------------------------------------
 

@@ -304,6 +304,19 @@ def test_sequence_above_the_lowest_seen_while_verifying_is_out_of_order() -> Non
     assert isinstance(send(log, 3, in_txn=True), Appended)
 
 
+def test_a_verification_that_nobody_completes_is_forgotten_with_the_silent_producers() -> None:
+    """Or every attempt of a producer that is never verified would be remembered for ever."""
+    log = a_log()
+    first = log.producers.start_verification(PID, 0, 0, now_ms=1_000)
+
+    log.producers.expire(1_999, 1_000)
+    assert log.producers.is_verified(PID, first)
+    log.producers.expire(2_000, 1_000)
+
+    assert not log.producers.is_verified(PID, first)
+    assert isinstance(send(log, 7), Appended)
+
+
 # -- snapshots -----------------------------------------------------------------------------------------
 
 

@@ -285,7 +285,7 @@ def _unverified(node: "Node", batches: list[Batch]) -> dict[TopicPartition, int]
         if partition is None or partition.leader is None:
             continue
         token = partition.log.producers.start_verification(
-            header.producer_id, header.producer_epoch, header.base_sequence
+            header.producer_id, header.producer_epoch, header.base_sequence, node.clock.wall_ms()
         )
         if token is not None:
             found[TopicPartition(topic, index)] = token
