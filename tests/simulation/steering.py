@@ -76,10 +76,7 @@ STEERED: dict[str, Steer] = {
         Steer((*CUTS, "reset connections", "kill all"), SIMPLE, a_minute=60),
     ),
     **dict.fromkeys(
-        (
-            "unknown_while_reading",
-            "lost_requests_stay_lost",
-        ),
+        ("unknown_while_reading",),
         Steer((*OFFICE, "kill", "pause", "expire session"), SIMPLE, a_minute=60),
     ),
     **dict.fromkeys(
@@ -110,6 +107,9 @@ STEERED: dict[str, Steer] = {
     ),
     "no_controller_epoch_fence": Steer(
         ("pause controller", "slow link", "kill", "drop controller"), MOVING, a_minute=60
+    ),
+    "lost_requests_stay_lost": Steer(
+        ("cut brokers", "expire session", "reset connections", "slow link"), MOVING, a_minute=60
     ),
     "no_epochs_between_replicas": Steer(
         ("slow link", "expire session"), (*SIMPLE, ("producers", 4)), a_minute=120
