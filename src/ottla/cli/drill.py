@@ -16,6 +16,8 @@ def drill(
     Three brokers, a topic with three partitions on all of them. Broker 0, the controller, is killed; another
     takes its office and its partitions; it comes back, follows, and is given its partitions again.
     Exit code 1 says that the cluster did not behave.
+
+    Example: `ottla drill`, or without the story of lost records `ottla drill --no-loss`.
     """
     from ottla.cli.drill_story import Drill
     from ottla.cli.signals import stop_once

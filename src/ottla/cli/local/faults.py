@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, ask, require_state
+from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, UpState, ask, require_state
 from ottla.cli.shared.refusal import CommandRefused
 
 if TYPE_CHECKING:
@@ -65,20 +65,24 @@ def restart(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
 
     Example: `ottla restart 0`.
     """
-    state = require_state(data_dir)
-    if broker not in state.broker_pids:
-        raise CommandRefused(f"the cluster has no broker {broker}; it has {sorted(state.broker_pids)}")
+    _state_with(data_dir, broker)
     ask(data_dir, f"restart-{broker}")
     typer.echo(f"broker {broker} is started")
+
+
+def _state_with(data_dir: "Path", broker: int) -> UpState:
+    state = require_state(data_dir)
+    if broker not in state.broker_pids:
+        known = ", ".join(map(str, sorted(state.broker_pids)))
+        raise CommandRefused(f"the cluster has no broker {broker}; it has {known}")
+    return state
 
 
 def _send(data_dir: "Path", broker: int, name: str) -> None:
     import os
     import signal
 
-    state = require_state(data_dir)
-    if broker not in state.broker_pids:
-        raise CommandRefused(f"the cluster has no broker {broker}; it has {sorted(state.broker_pids)}")
+    state = _state_with(data_dir, broker)
     pid = state.broker_pids[broker]
     try:
         if pid is None:

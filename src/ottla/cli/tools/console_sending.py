@@ -72,7 +72,7 @@ def send_lines(producer: Producer, topic: str, reader: LineReader, *, is_sync: b
     finally:
         producer.close()
     if failures:
-        raise CommandRefused(f"{len(failures)} records were not delivered")
+        raise CommandRefused(f"{len(failures)} record(s) were not delivered")
 
 
 def _lines(producer: Producer) -> Iterator[bytes]:

@@ -35,6 +35,7 @@ def drain(
         raise UsageRefused("--output is for --dry-run")
 
     from ottla.cli.shared.connection import connected
+    from ottla.cli.shared.printing import joined
     from ottla.cli.tools import reassignment, reassignment_progress
     from ottla.cli.tools.reassignment_plan import present_plan
     from ottla.client.admin.topics import describe_topics
@@ -45,7 +46,9 @@ def drain(
         alive = sorted(client.engine.metadata.brokers)
         plan = plan_drain(present, broker, alive)
         if not plan and broker not in alive:
-            raise CommandRefused(f"there is no broker {broker} and no replica on it; alive are {alive}")
+            raise CommandRefused(
+                f"there is no broker {broker} and no replica on it; alive are {joined(alive)}"
+            )
         if not plan:
             typer.echo(f"broker {broker} holds no replicas", err=output is not Output.TABLE)
             return
