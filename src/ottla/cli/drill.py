@@ -22,5 +22,8 @@ def drill(
     from ottla.cli.drill_story import Drill
     from ottla.cli.signals import stop_once
 
-    with stop_once():
+    with stop_once() as stop:
         Drill(typer.echo).play(with_loss=loss)
+    if stop.asked:
+        typer.echo("ottla: the drill was stopped before its end; its cluster is gone", err=True)
+        raise typer.Exit(130)

@@ -14,7 +14,7 @@ from ottla.cli.tools.broker_api_versions import api_lines
 from ottla.cli.tools.groups_shown import Lag, offset_lines
 from ottla.cli.tools.kafka_scripts import SCRIPTS
 from ottla.cli.tools.reassignment_plan import plan_text
-from ottla.cli.tools.reassignment_progress import Progress, size_text
+from ottla.cli.tools.reassignment_progress import Pace, Progress, size_text
 from ottla.cli.tools.topics_shown import ShownPartition, ShownTopic
 from ottla.cli.views.cluster_view import BrokerLine, ClusterView, GroupLine, trouble
 from ottla.cli.views.watch import changes
@@ -95,6 +95,18 @@ def test_progress_says_what_is_left_and_how_long_it_takes() -> None:
     assert str(Progress(1, 10, 0.0)) == "1 partitions move, 10 B to fetch"
     assert str(Progress(0, 0, 0.0)) == "all partitions are moved"
     assert size_text(2.5e15) == "2500.0 TB"
+
+
+def test_progress_has_a_bar_and_the_pace_of_the_last_seconds_though_bytes_come_in_bursts() -> None:
+    pace = Pace()
+    looks = [(0.0, 100), (5.0, 60), (10.0, 60), (20.0, 20)]
+    told = [pace.progress(now, 1, left) for now, left in looks]
+
+    assert [progress.bytes_per_s for progress in told] == [0.0, 8.0, 4.0, 40 / 15]
+    assert [progress.bar() for progress in told] == [
+        "[..........] ", "[####......] ", "[####......] ", "[########..] ",
+    ]  # fmt: skip
+    assert pace.progress(21.0, 0, 0).bar() == ""
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,7 @@ def send_lines(producer: Producer, topic: str, reader: LineReader, *, is_sync: b
     try:
         for number, line in enumerate(_lines(producer), 1):
             key, value, headers = reader.read(line, number)
-            delivery = producer.send(topic, value, key=key, headers=headers)
-            delivery.then = note
+            producer.send(topic, value, key=key, headers=headers).when_done(note)
             if is_sync:
                 producer.flush()
     finally:

@@ -10,6 +10,7 @@ from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
     from ottla.cli.tools.reassignment_plan import Plan
+    from ottla.client.blocking import Client
 
 app = typer.Typer(add_completion=False)
 
@@ -38,9 +39,12 @@ def drain(
     from ottla.cli.shared.printing import joined
     from ottla.cli.tools import reassignment, reassignment_progress
     from ottla.cli.tools.reassignment_plan import present_plan
+    from ottla.client.admin.cluster import list_partition_reassignments
     from ottla.client.admin.topics import describe_topics
 
     with connected(bootstrap_server, command_config) as client:
+        if not dry_run and (left := _under_way(client, broker)):
+            _finish(client, broker, left)
         names = {row.name for row in client.run(describe_topics).topics if row.name is not None}
         present = present_plan(client, names) if names else {}
         alive = sorted(client.engine.metadata.brokers)
@@ -49,6 +53,9 @@ def drain(
             raise CommandRefused(
                 f"there is no broker {broker} and no replica on it; alive are {joined(alive)}"
             )
+        if not plan and not dry_run and not client.run(list_partition_reassignments):
+            # An earlier call may have been stopped while it waited: its throttle is still there.
+            reassignment.lift_throttles(client, names, is_told=False)
         if not plan:
             typer.echo(f"broker {broker} holds no replicas", err=output is not Output.TABLE)
             return
@@ -56,9 +63,27 @@ def drain(
             reassignment_progress.rehearse(client, plan, throttle, output)
             return
         reassignment.execute(client, plan, throttle, additional=False, preserve=False)
-        reassignment_progress.wait(client, plan)
-        reassignment.verify(client, plan, preserve=False)
+        _finish(client, broker, plan)
     typer.echo(f"broker {broker} holds no replicas any more")
+
+
+def _under_way(client: "Client", broker: int) -> "Plan":
+    """What an earlier call began: moves that take replicas from this broker, each with where it leads."""
+    from ottla.client.admin.cluster import list_partition_reassignments
+
+    return {
+        name: tuple(number for number in move.replicas if number not in move.removing_replicas)
+        for name, move in client.run(list_partition_reassignments).items()
+        if broker in move.removing_replicas
+    }
+
+
+def _finish(client: "Client", broker: int, plan: "Plan") -> None:
+    from ottla.cli.tools import reassignment, reassignment_progress
+
+    again = f"`ottla drain {broker}` again waits for them, and lifts the throttle"
+    reassignment_progress.wait(client, plan, again)
+    reassignment.verify(client, plan, preserve=False)
 
 
 def plan_drain(present: "Plan", broker: int, live: list[int]) -> "Plan":
