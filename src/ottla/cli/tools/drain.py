@@ -9,8 +9,12 @@ from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, Command
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ottla.cli.tools.reassignment_plan import Plan
     from ottla.client.blocking import Client
+    from ottla.model.ids import TopicPartition
+    from ottla.wire.apis.list_partition_reassignments import OngoingPartitionReassignment
 
 app = typer.Typer(add_completion=False)
 
@@ -43,8 +47,9 @@ def drain(
     from ottla.client.admin.topics import describe_topics
 
     with connected(bootstrap_server, command_config) as client:
-        if not dry_run and (left := _under_way(client, broker)):
-            _finish(client, broker, left)
+        begun = {} if dry_run else moves_away_from(broker, client.run(list_partition_reassignments))
+        if begun:
+            _finish(client, broker, begun)
         names = {row.name for row in client.run(describe_topics).topics if row.name is not None}
         present = present_plan(client, names) if names else {}
         alive = sorted(client.engine.metadata.brokers)
@@ -67,13 +72,13 @@ def drain(
     typer.echo(f"broker {broker} holds no replicas any more")
 
 
-def _under_way(client: "Client", broker: int) -> "Plan":
+def moves_away_from(
+    broker: int, under_way: "Mapping[TopicPartition, OngoingPartitionReassignment]"
+) -> "Plan":
     """What an earlier call began: moves that take replicas from this broker, each with where it leads."""
-    from ottla.client.admin.cluster import list_partition_reassignments
-
     return {
         name: tuple(number for number in move.replicas if number not in move.removing_replicas)
-        for name, move in client.run(list_partition_reassignments).items()
+        for name, move in under_way.items()
         if broker in move.removing_replicas
     }
 
