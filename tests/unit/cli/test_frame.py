@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ import typer
 from typer.testing import CliRunner
 
 from ottla.cli import main as frame
+from ottla.cli.local.state import next_command
 from ottla.cli.purposes import SECTIONS, TOOLS
 from ottla.cli.shared.refusal import UsageRefused
 from ottla.cli.up import require_known
 from ottla.launch.refusal import LaunchRefused
+from support.commands import run_here
 
 SLOW_MODULES = ("asyncio", "uvloop", "msgspec", "numpy", "pyspark", "pyarrow", "numba", "kazoo", "cramjam")
 
@@ -175,3 +178,17 @@ def test_refusal_is_one_sentence_on_standard_error_and_exit_code_1(
 
     assert ended.value.code == 1
     assert capsys.readouterr().err == "ottla: the port is taken; choose another\n"
+
+
+def test_a_directory_that_cannot_be_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    ran = run_here("up", "--detach", "--data-dir", str(tmp_path / "file"))
+
+    assert ran.exit_code == 1
+    assert ran.stderr.endswith("(File exists); choose another data directory\n")
+
+
+def test_the_next_step_is_told_as_it_must_be_typed() -> None:
+    assert next_command("down", Path("ottla-data")) == "`ottla down`"
+    assert next_command("restart 0", Path("/tmp/my data")) == "`ottla restart 0 --data-dir '/tmp/my data'`"

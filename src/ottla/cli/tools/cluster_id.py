@@ -24,7 +24,7 @@ def cluster_id(
             "--config",
             "--command-config",
             metavar="FILE",
-            help="A property file with settings of the client.",
+            help="A file with settings of the client.",
         ),
     ] = None,
     output: OutputOption = Output.TABLE,
