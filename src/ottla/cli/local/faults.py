@@ -67,6 +67,9 @@ def restart(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
     """
     _state_with(data_dir, broker)
     ask(data_dir, f"restart-{broker}")
+    if _state_with(data_dir, broker).broker_pids[broker] is None:
+        log = data_dir / f"broker-{broker}" / "broker.log"
+        raise CommandRefused(f"broker {broker} did not start; its log is {log}")
     typer.echo(f"broker {broker} is started")
 
 
