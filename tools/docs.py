@@ -32,7 +32,9 @@ def cli_page() -> Iterator[str]:
 
 def command_lines(command: Any, title: str) -> Iterator[str]:
     """A command's purpose and options, or its own commands."""
-    yield f"\n{title}\n\n{(command.help or '').replace(chr(8) + chr(10), '').strip()}\n"
+    paragraphs = (command.help or "").split("\n\n")
+    shown = [" ".join(text[1:].split()) if text.startswith("\b") else text for text in paragraphs]
+    yield f"\n{title}\n\n{(chr(10) * 2).join(shown).strip()}\n"
     below = getattr(command, "commands", {})
     for name, inner in below.items():
         yield from command_lines(inner, f"#{title} {name}")

@@ -10,9 +10,14 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def broker(
-    file: Annotated[Path, typer.Argument(help="server.properties: Kafka's names, Kafka's format.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="server.properties: Kafka's names, Kafka's format.")
+    ],
 ) -> None:
-    """Run one broker until SIGTERM or Ctrl-C; then it hands its leaderships over and stops cleanly."""
+    """Run one broker until SIGTERM or Ctrl-C; then it hands its leaderships over and stops cleanly.
+
+    Example: `ottla broker server.properties`.
+    """
     import os
     import sys
 

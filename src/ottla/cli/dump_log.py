@@ -16,7 +16,10 @@ _REFUSED = "A class of Java's cannot be run here; keys and values are printed as
 
 @app.command()
 def dump_log(
-    files: Annotated[str, typer.Option(help="The data and index files to print, with commas between them.")],
+    files: Annotated[
+        str,
+        typer.Option(metavar="FILE,...", help="The data and index files to print, with commas between them."),
+    ],
     print_data_log: Annotated[
         bool, typer.Option("--print-data-log", help="Print keys and values too.")
     ] = False,
@@ -56,7 +59,11 @@ def dump_log(
         typer.Option("--remote-log-metadata-decoder", help="Refused. There is no remote log storage here."),
     ] = False,
 ) -> None:
-    """Print segments, indexes, producer snapshots and checkpoints of a log as Kafka's dump tool does."""
+    """Print segments, indexes, producer snapshots and checkpoints of a log as Kafka's dump tool does.
+
+    Example: `ottla dump-log --files ottla-data/broker-0/logs/orders-0/00000000000000000000.log
+    --print-data-log`.
+    """
     from ottla.cli.dump_log_decoders import decode_group_record, decode_text, decode_transaction_record
     from ottla.cli.dump_log_format import DumpOptions, Findings, Undumpable, dump_file
 

@@ -146,6 +146,8 @@ class Findings:
 
 def dump_file(path: Path, options: DumpOptions, findings: Findings) -> Iterator[str]:
     """The lines of a file, by the kind that its name tells; raises ``Undumpable``."""
+    if not path.exists():
+        raise Undumpable(f"{path} cannot be read: No such file or directory.")
     match path.suffix:
         case ".log":
             return dump_segment(path, options, findings)

@@ -6,14 +6,16 @@ A command's module holds ``app``, a Typer application, and imports what it works
 
 import importlib
 import io
+import shutil
 import sys
 import textwrap
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperGroup, TyperOption
 
-from ottla.cli.purposes import SECTIONS
+from ottla.cli.purposes import SECTIONS, TOOLS
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.launch.refusal import LaunchRefused
 
@@ -56,6 +58,7 @@ COMMANDS: dict[str, str] = {
 }
 
 EXAMPLE_COLUMNS = 76
+_NUMBERS = ("int", "int range", "float", "float range")
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 
@@ -84,19 +87,31 @@ class _Commands(TyperGroup):
         below: typer.Typer = importlib.import_module(COMMANDS[cmd_name]).app
         below.rich_markup_mode = None
         command = typer.main.get_command(below)
-        for one in (command, *getattr(command, "commands", {}).values()):
+        for one in _with_those_below(command):
             one.help = with_whole_words(one.help or "")
+            for parameter in one.params:
+                if parameter.type.name in _NUMBERS:
+                    parameter.type.name = "number"
+            if cmd_name in SECTIONS[TOOLS] and not hasattr(one, "commands"):
+                one.params.append(_version_option())
         command.name = cmd_name
         return command
 
 
+def _with_those_below(command: Any) -> Iterator[Any]:
+    yield command
+    for below in getattr(command, "commands", {}).values():
+        yield from _with_those_below(below)
+
+
 def with_whole_words(text: str) -> str:
     """A help text whose examples are not broken within their flags, where they could not be copied."""
+    columns = min(EXAMPLE_COLUMNS, shutil.get_terminal_size().columns - 4)
     paragraphs = text.split("\n\n")
     for position, paragraph in enumerate(paragraphs):
         if paragraph.startswith("Example: "):
             words = " ".join(paragraph.split())
-            lines = textwrap.wrap(words, EXAMPLE_COLUMNS, break_on_hyphens=False, break_long_words=False)
+            lines = textwrap.wrap(words, columns, break_on_hyphens=False, break_long_words=False)
             paragraphs[position] = "\b\n" + "\n".join(lines)
     return "\n\n".join(paragraphs)
 
@@ -117,6 +132,19 @@ def _show_version(wanted: bool) -> None:
 
         typer.echo(f"ottla {importlib.metadata.version('ottla')}")
         raise typer.Exit
+
+
+def _version_option() -> TyperOption:
+    """All of Kafka's tools have this flag."""
+    return TyperOption(
+        param_decls=["--version"],
+        type=bool,
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        help="Show the version and exit.",
+        callback=lambda _context, _option, wanted: _show_version(wanted),
+    )
 
 
 @app.callback()

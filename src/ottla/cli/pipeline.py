@@ -6,8 +6,13 @@ import typer
 
 from ottla.cli import pipeline_run
 from ottla.cli.pipeline_session import LOCAL, a_session, refusals_in_one_sentence
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Jobs over topics, run by Spark.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Jobs over topics, run by Spark.\n\nExample: `ottla pipeline run audit --topics orders`.",
+)
 app.add_typer(pipeline_run.app, name="run")
 
 
@@ -15,7 +20,10 @@ app.add_typer(pipeline_run.app, name="run")
 def list_jobs(
     plain: Annotated[bool, typer.Option("--plain", help="Only the names, one a line.")] = False,
 ) -> None:
-    """The jobs, one a line."""
+    """The jobs, one a line.
+
+    Example: `ottla pipeline list`.
+    """
     from ottla.spark.jobs import JOBS
 
     for name, purpose in JOBS.items():
@@ -24,12 +32,17 @@ def list_jobs(
 
 @app.command()
 def demo(
-    bootstrap_server: pipeline_run.Servers = pipeline_run.LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: pipeline_run.Master = LOCAL,
 ) -> None:
-    """Sample orders flow into a topic, and a streaming job counts them while they come."""
+    """Sample orders flow into a topic, and a streaming job counts them while they come.
+
+    Example: `ottla pipeline demo`.
+    """
+    from ottla.cli.shared.connection import servers_here
     from ottla.cli.signals import StopAsked, stop_once
 
+    bootstrap_server = bootstrap_server or servers_here()
     is_well = True
     with stop_once(), refusals_in_one_sentence():
         from ottla.spark.demo import TOPIC, SampleOrders, answer

@@ -6,31 +6,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.pipeline_session import LOCAL, a_session, refusals_in_one_sentence
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer
 
 if TYPE_CHECKING:
     from ottla.spark.jobs.report import Report
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Run a job.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Run a job.\n\nExample: `ottla pipeline run audit --topics orders`.",
+)
 
-Servers = Annotated[str, typer.Option("--bootstrap-server", help="The cluster: host:port,host:port.")]
 Master = Annotated[str, typer.Option(help="Spark's master; our code is shipped to its executors.")]
 Follow = Annotated[
     float | None, typer.Option(help="Go on, with a batch every so many seconds; Ctrl-C ends it.")
 ]
 Checkpoint = Annotated[str, typer.Option(help="Where the job keeps how far it is.")]
 
-LOCALHOST = "localhost:9092"
-
 
 @app.command()
 def archive(
     topics: Annotated[str, typer.Option(help="Which topics, separated by commas.")],
     to: Annotated[str, typer.Option(help="The directory of the Parquet files.")],
-    bootstrap_server: Servers = LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     follow: Follow = None,
 ) -> None:
-    """Topics into partitioned Parquet, each record once; a further run adds what is new."""
+    """Topics into partitioned Parquet, each record once; a further run adds what is new.
+
+    Example: `ottla pipeline run archive --topics orders --to /tmp/archive`.
+    """
     _run("archive", master, topics=topics, directory=to, bootstrap_servers=bootstrap_server, follow_s=follow)
 
 
@@ -40,10 +45,13 @@ def replay(
     topic: Annotated[str, typer.Option(help="The topic to write to.")],
     source_topic: Annotated[str | None, typer.Option(help="Only what was archived from this topic.")] = None,
     by_key: Annotated[bool, typer.Option(help="Choose partitions by key instead of by number.")] = False,
-    bootstrap_server: Servers = LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
 ) -> None:
-    """An archive back into a topic, each partition in its order."""
+    """An archive back into a topic, each partition in its order.
+
+    Example: `ottla pipeline run replay --from /tmp/archive --topic again`.
+    """
     _run(
         "replay",
         master,
@@ -62,11 +70,15 @@ def validate(
     dead_letter_topic: Annotated[str, typer.Option(help="Where bad records go, with their cause.")],
     checkpoint: Checkpoint,
     valid_topic: Annotated[str | None, typer.Option(help="Where good records go, if anywhere.")] = None,
-    bootstrap_server: Servers = LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     follow: Follow = None,
 ) -> None:
-    """JSON records against a schema; bad ones with their cause to a dead-letter topic."""
+    """JSON records against a schema; bad ones with their cause to a dead-letter topic.
+
+    Example: `ottla pipeline run validate --topic orders --schema 'id BIGINT NOT NULL' --dead-letter-topic bad
+    --checkpoint /tmp/validate`.
+    """
     _run(
         "validate",
         master,
@@ -89,11 +101,14 @@ def aggregate(
     watermark: Annotated[str, typer.Option(help="How late a record may come.")] = "1 minute",
     group_by: Annotated[str | None, typer.Option(help="A field of the JSON value; else the key.")] = None,
     sum_of: Annotated[str | None, typer.Option(help="A field of the JSON value to sum up.")] = None,
-    bootstrap_server: Servers = LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     follow: Follow = None,
 ) -> None:
-    """Counts and sums per time window, from topic to topic."""
+    """Counts and sums per time window, from topic to topic.
+
+    Example: `ottla pipeline run aggregate --topic orders --to-topic counts --checkpoint /tmp/counts`.
+    """
     _run(
         "aggregate",
         master,
@@ -112,20 +127,26 @@ def aggregate(
 @app.command()
 def audit(
     topics: Annotated[str | None, typer.Option(help="Which topics; all if not given.")] = None,
-    bootstrap_server: Servers = LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
 ) -> None:
-    """Compare every replica of every partition, batch by batch; exit code 1 if one differs."""
+    """Compare every replica of every partition, batch by batch; exit code 1 if one differs.
+
+    Example: `ottla pipeline run audit --topics orders`.
+    """
     _run("audit", master, topics=topics, bootstrap_servers=bootstrap_server)
 
 
 @app.command()
 def elections(
     picture: Annotated[str | None, typer.Option(help="Write a picture to this HTML file.")] = None,
-    bootstrap_server: Servers = LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
 ) -> None:
-    """Who was elected, why, and how long partitions had no leader."""
+    """Who was elected, why, and how long partitions had no leader.
+
+    Example: `ottla pipeline run elections --picture elections.html`.
+    """
     _run("elections", master, picture=picture, bootstrap_servers=bootstrap_server)
 
 
@@ -133,15 +154,21 @@ def elections(
 def plan(
     to: Annotated[str, typer.Option(help="The JSON file for ottla reassign-partitions.")],
     moves: Annotated[int, typer.Option(min=0, help="At most so many replicas move.")] = 10,
-    bootstrap_server: Servers = LOCALHOST,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
 ) -> None:
-    """A reassignment that evens out leaders and bytes with few moves."""
+    """A reassignment that evens out leaders and bytes with few moves.
+
+    Example: `ottla pipeline run plan --to plan.json`.
+    """
     _run("plan", master, file=to, moves_max=moves, bootstrap_servers=bootstrap_server)
 
 
-def _run(name: str, master: str, **options: Any) -> None:
+def _run(name: str, master: str, bootstrap_servers: str, **options: Any) -> None:
     """Start Spark, run the job, print its report; a refusal is one sentence."""
+    from ottla.cli.shared.connection import servers_here
+
+    options["bootstrap_servers"] = bootstrap_servers or servers_here()
     with refusals_in_one_sentence():
         job = importlib.import_module(f"ottla.spark.jobs.{name}")
         made = getattr(job, f"{name.capitalize()}Options")(**options)

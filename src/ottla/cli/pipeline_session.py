@@ -45,6 +45,10 @@ def refusals_in_one_sentence() -> Iterator[None]:
         yield
     except SparkRefused as refused:
         raise LaunchRefused(str(refused)) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise LaunchRefused(f"{error.filename}: {error.strerror}; name another file") from None
     except PySparkException as error:
         if isinstance(ours := explained(error), SparkRefused):
             raise LaunchRefused(str(ours)) from None

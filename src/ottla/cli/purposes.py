@@ -1,5 +1,7 @@
 """What each command is for, in one line: the help of ``ottla`` itself, which imports no command to say it."""
 
+TOOLS = "Kafka's tools, with Kafka's flags"
+
 SECTIONS: dict[str, dict[str, str]] = {
     "A cluster on this machine": {
         "up": "start ZooKeeper and brokers",
@@ -22,7 +24,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "broker": "run one broker from server.properties",
         "zookeeper": "run Apache ZooKeeper on this machine",
     },
-    "Kafka's tools, with Kafka's flags": {
+    TOOLS: {
         "topics": "list, describe, create, grow, delete topics",
         "configs": "describe and change settings",
         "console-producer": "write lines as records",

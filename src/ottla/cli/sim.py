@@ -23,7 +23,9 @@ Examples:
 
 @app.command(epilog=EXAMPLES)
 def sim(
-    seed: Annotated[int | None, typer.Argument(help="Play this seed and tell its story.")] = None,
+    seed: Annotated[
+        int | None, typer.Argument(metavar="SEED", help="Play this seed and tell its story.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Without SEED: how many seeds to run.")] = 100,
     first: Annotated[int | None, typer.Option(help="The first of them; random if not given.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many run at the same time.")] = 1,

@@ -1,5 +1,6 @@
 """``ottla up``: a whole cluster on this machine with one command."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.shared.options import key_values
+from ottla.cli.shared.refusal import UsageRefused
 
 if TYPE_CHECKING:
     from ottla.cli.local.demo import Demo
@@ -62,6 +64,7 @@ def up(
     Example: `ottla up --brokers 3 --set min.insync.replicas=2`.
     """
     settings = key_values("--set", set_ or [])
+    require_known(settings)
     if detach:
         from ottla.cli.local.detached import start_detached
 
@@ -111,6 +114,20 @@ def up(
             cluster.stop()
     if stop.asked:
         typer.echo(f"stopped; the data is in {cluster.data_dir}")
+
+
+def require_known(names: Iterable[str]) -> None:
+    """Whoever types a setting means one that exists; a file may hold those of others."""
+    import difflib
+
+    from ottla.config.definitions import broker_settings
+
+    known = broker_settings()
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"did you mean {near[0]}?" if near else "docs/reference/settings.md lists all"
+            raise UsageRefused(f"--set {name}: there is no such setting; {meant}")
 
 
 def _show(cluster: "Cluster", elapsed_s: float) -> None:

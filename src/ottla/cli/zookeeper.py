@@ -15,7 +15,10 @@ def zookeeper(
         int, typer.Option(min=0, max=65_535, help="Where clients connect, on 127.0.0.1; 0 takes a free port.")
     ] = 2181,
 ) -> None:
-    """Start Apache ZooKeeper on this machine (loopback only); Ctrl-C stops it, its data stays."""
+    """Start Apache ZooKeeper on this machine (loopback only); Ctrl-C stops it, its data stays.
+
+    Example: `ottla zookeeper --port 2181`, then brokers with `zookeeper.connect=127.0.0.1:2181`.
+    """
     import time
 
     from ottla.cli.signals import stop_once

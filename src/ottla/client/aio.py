@@ -295,10 +295,7 @@ class Producer:
                 if not await self._client.run(lambda _: wait_for(self._core.progress, limit_ms)):
                     raise TimedOut("room in the buffer", limit_ms, full) from full
         future: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
-        if delivery.is_done:
-            _resolve(future, delivery)
-        else:
-            delivery.then = lambda done: _resolve(future, done)
+        delivery.when_done(lambda done: _resolve(future, done))
         self._client.tick_soon()
         return future
 

@@ -58,8 +58,10 @@ def read_config(path: Path) -> BrokerConfig:
     """The file's settings, or ``BrokerRefused`` with everything that is wrong with it."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BrokerRefused(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise BrokerRefused(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise BrokerRefused(f"{path} is not UTF-8 text") from None
     file = read_broker_file(parse_properties(text), _host_name())
     if file.config is None:
         problems = "\n".join(f"  {problem}" for problem in file.problems)
@@ -156,7 +158,10 @@ class BrokerProcess:
             except OSError as error:
                 self._refuse()
                 where = f"{endpoint.listener}://{endpoint.host}:{endpoint.port}"
-                raise BrokerRefused(f"cannot listen on {where}: {error.strerror or error}") from None
+                raise BrokerRefused(
+                    f"cannot listen on {where}: {error.strerror or error}; stop what listens there, or name"
+                    " another address in listeners"
+                ) from None
             self._listeners.append(listener)
         bound = tuple(listener.endpoint for listener in self._listeners)
         ports = {endpoint.listener: endpoint.port for endpoint in bound}

@@ -31,7 +31,8 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
     assert killed.exit_code == 0, killed.stderr
     assert (twice.exit_code, gone.exit_code) == (1, 1)
     assert "the others have noticed, and it leads nothing any more" in killed.stdout
-    assert gone.stderr == "ottla: broker 1 has ended; `ottla restart 1` starts it\n"
+    remedy = f"`ottla restart 1 --data-dir {tmp_path}`"
+    assert gone.stderr == f"ottla: broker 1 has ended; {remedy} starts it\n"
     assert restarted.stdout == "broker 1 is started\n"
     assert "broker 1: process " in status.stdout
     assert stopped.exit_code == 0, stopped.stderr

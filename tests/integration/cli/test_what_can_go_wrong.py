@@ -39,7 +39,7 @@ AT_A_CLUSTER: dict[str, tuple[str, ...]] = {
     "reassign-partitions": ("reassign-partitions", "--execute", "--reassignment-json-file", "PLAN"),
     "drain": ("drain", "7"),
     "delete-records": ("delete-records", "--offset-json-file", "PLAN"),
-    "log-dirs": ("log-dirs", "--describe", "--broker-list", "7"),
+    "log-dirs": ("log-dirs", "--describe", "--topic-list", "nowhere"),
     "replica-verification": ("replica-verification", "--topics-include", "nowhere", "--once"),
     "perf": ("perf", "consume", "--topic", "nowhere", "--messages", "1"),
     "cluster-id": ("cluster-id",),
@@ -306,6 +306,18 @@ def test_a_reader_that_is_gone_ends_the_command(cluster: Cluster) -> None:
         ended[call] = b"Traceback" in errors or b"Exception ignored" in errors
 
     assert ended == dict.fromkeys(calls, False)
+
+
+def test_watch_ends_when_its_reader_has_seen_enough_though_nothing_happens(cluster: Cluster) -> None:
+    process = started(cluster, "watch", subprocess.PIPE)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=30)
+
+    assert first.startswith(b"cluster ")
+    assert errors == b""
 
 
 def test_a_dead_broker_is_no_reason_not_to_look(cluster: Cluster, ottla: Run, done: Run) -> None:

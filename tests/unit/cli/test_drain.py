@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ottla.cli.shared.refusal import CommandRefused
-from ottla.cli.tools.drain import plan_drain
+from ottla.cli.tools.drain import moves_away_from, plan_drain
 from ottla.model.ids import TopicPartition
+from ottla.wire.apis.list_partition_reassignments import OngoingPartitionReassignment
 
 
 def partitions(*replicas: tuple[int, ...]) -> dict[TopicPartition, tuple[int, ...]]:
@@ -33,3 +34,17 @@ def test_a_partition_on_all_other_brokers_is_refused_and_nothing_is_planned() ->
 
 def test_a_dead_broker_can_be_drained() -> None:
     assert plan_drain(partitions((0, 1)), 0, [1, 2]) == {TopicPartition("t", 0): (2, 1)}
+
+
+def test_what_an_earlier_call_began_is_known_by_what_leaves_the_broker() -> None:
+    away, other = TopicPartition("t", 0), TopicPartition("t", 1)
+    under_way = {
+        away: OngoingPartitionReassignment(
+            partition_index=0, replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(2,)
+        ),
+        other: OngoingPartitionReassignment(
+            partition_index=1, replicas=(2, 1, 0), adding_replicas=(2,), removing_replicas=(0,)
+        ),
+    }
+
+    assert moves_away_from(2, under_way) == {away: (3, 1)}

@@ -6,14 +6,20 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from ottla.cli import main as frame
-from ottla.cli.purposes import SECTIONS
+from ottla.cli.local.state import next_command
+from ottla.cli.purposes import SECTIONS, TOOLS
+from ottla.cli.shared.refusal import UsageRefused
+from ottla.cli.up import require_known
 from ottla.launch.refusal import LaunchRefused
+from support.commands import run_here
 
 SLOW_MODULES = ("asyncio", "uvloop", "msgspec", "numpy", "pyspark", "pyarrow", "numba", "kazoo", "cramjam")
 
@@ -28,11 +34,63 @@ def test_help_names_every_command_with_its_purpose() -> None:
         assert re.search(rf"^  {name} +{re.escape(purpose)}$", shown.output, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", frame.COMMANDS)
-def test_every_command_has_help_of_its_own(name: str) -> None:
-    command = typer.main.get_command(importlib.import_module(frame.COMMANDS[name]).app)
+def all_calls() -> list[tuple[str, ...]]:
+    """Every command, and those below it."""
+    found = []
 
-    assert command.help, f"ottla {name} says what it is for"
+    def collect(call: tuple[str, ...], command: Any) -> None:
+        found.append(call)
+        for name, below in getattr(command, "commands", {}).items():
+            collect((*call, name), below)
+
+    for name, module in frame.COMMANDS.items():
+        collect((name,), typer.main.get_command(importlib.import_module(module).app))
+    return found
+
+
+@pytest.mark.parametrize("call", all_calls(), ids=" ".join)
+def test_every_command_has_help_with_an_example_that_fits(call: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(frame.app, [*call, "--help"], env={"COLUMNS": "80"})
+    before, _, example = shown.output.partition("Example")
+
+    assert shown.exit_code == 0
+    assert len(before.split("\n\n")) > 1, "it says what it is for"
+    assert f"ottla {call[0]}" in " ".join(example.split())
+    assert max(map(len, shown.output.splitlines())) <= 80
+
+
+def test_an_example_is_broken_between_its_words_where_the_terminal_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+
+    shown = frame.with_whole_words("Makes it.\n\nExample: `ottla topics --create --replication-factor 3`.")
+
+    assert shown == "Makes it.\n\n\b\nExample: `ottla topics --create\n--replication-factor 3`."
+
+
+@pytest.mark.parametrize("name", SECTIONS[TOOLS].keys() - {"perf"})
+def test_kafkas_tools_tell_their_version_as_kafkas_do(name: str) -> None:
+    shown = CliRunner().invoke(frame.app, [name, "--version"])
+
+    assert shown.exit_code == 0
+    assert shown.output.startswith("ottla ")
+
+
+def test_what_is_no_number_is_told_in_plain_words() -> None:
+    shown = CliRunner().invoke(frame.app, ["kill", "x"])
+
+    assert shown.exit_code == 2
+    assert "'x' is not a valid number." in shown.output
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("min.insync.replica", "did you mean min.insync.replicas?"), ("zzz", "docs/reference/settings.md")],
+)
+def test_up_refuses_a_setting_that_is_none(name: str, words: str) -> None:
+    with pytest.raises(UsageRefused, match=re.escape(words)):
+        require_known(["min.insync.replicas", name])
 
 
 def test_help_imports_nothing_that_is_slow() -> None:
@@ -120,3 +178,17 @@ def test_refusal_is_one_sentence_on_standard_error_and_exit_code_1(
 
     assert ended.value.code == 1
     assert capsys.readouterr().err == "ottla: the port is taken; choose another\n"
+
+
+def test_a_directory_that_cannot_be_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    ran = run_here("up", "--detach", "--data-dir", str(tmp_path / "file"))
+
+    assert ran.exit_code == 1
+    assert ran.stderr.endswith("(File exists); choose another data directory\n")
+
+
+def test_the_next_step_is_told_as_it_must_be_typed() -> None:
+    assert next_command("down", Path("ottla-data")) == "`ottla down`"
+    assert next_command("restart 0", Path("/tmp/my data")) == "`ottla restart 0 --data-dir '/tmp/my data'`"

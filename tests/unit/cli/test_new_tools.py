@@ -7,9 +7,11 @@ import os
 import re
 import signal
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from ottla.cli.shared.options import Output
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.cli.signals import StopAsked, stop_between
 from ottla.cli.tools.consumer_settings import consumer_settings
@@ -23,10 +25,12 @@ from ottla.cli.tools.perf_measured import (
 )
 from ottla.cli.tools.replicas_compared import compare
 from ottla.cli.tools.znodes_watched import told
+from ottla.cli.tools.zookeeper_shell import converse
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
+from ottla.server.zk_blocking import BlockingZooKeeper
 from ottla.wire.apis.fetch import PartitionData
 
 ORDERS = TopicPartition("orders", 0)
@@ -166,6 +170,24 @@ def test_a_watched_node_is_told_as_it_is_and_then_by_its_changes() -> None:
     ]
     assert told("/a", ("y", nothing), ("y", nothing)) == []
     assert told("/a", ("y", nothing), (None, nothing)) == ["/a deleted"]
+
+
+def test_at_a_terminal_a_mistake_does_not_end_the_zookeeper_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = iter(["nonsense", "get '", "", "ls /", "quit", "ls /never"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+
+    class Session:
+        def children(self, path: str) -> list[str]:
+            return ["brokers", "controller"] if path == "/" else []
+
+    converse(cast("BlockingZooKeeper", Session()), "127.0.0.1:2181", Output.TABLE)
+
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1:] == ["[brokers, controller]"]
+    assert [line.split(" ")[1] for line in printed.err.splitlines()] == ["'nonsense'", '"get']
+    assert next(typed) == "ls /never"
 
 
 def test_a_loop_learns_of_a_signal_between_its_steps() -> None:

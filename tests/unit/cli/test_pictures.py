@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ottla.cli.local.state import asked, forget_requests, is_locked, read_state
 from ottla.cli.tools.broker_api_versions import api_lines
 from ottla.cli.tools.groups_shown import Lag, offset_lines
 from ottla.cli.tools.kafka_scripts import SCRIPTS
 from ottla.cli.tools.reassignment_plan import plan_text
-from ottla.cli.tools.reassignment_progress import Progress, size_text
+from ottla.cli.tools.reassignment_progress import Pace, Progress, size_text
 from ottla.cli.tools.topics_shown import ShownPartition, ShownTopic
 from ottla.cli.views.cluster_view import BrokerLine, ClusterView, GroupLine, trouble
 from ottla.cli.views.watch import changes
-from ottla.cli.views.watching import picture
+from ottla.cli.views.watching import fitted, picture
 from ottla.launch.cluster import LOCK_NAME
 from ottla.launch.data_dir import lock_data_dir
 from ottla.model.ids import TopicId, TopicPartition
@@ -95,6 +97,18 @@ def test_progress_says_what_is_left_and_how_long_it_takes() -> None:
     assert size_text(2.5e15) == "2500.0 TB"
 
 
+def test_progress_has_a_bar_and_the_pace_of_the_last_seconds_though_bytes_come_in_bursts() -> None:
+    pace = Pace()
+    looks = [(0.0, 100), (5.0, 60), (10.0, 60), (20.0, 20)]
+    told = [pace.progress(now, 1, left) for now, left in looks]
+
+    assert [progress.bytes_per_s for progress in told] == [0.0, 8.0, 4.0, 40 / 15]
+    assert [progress.bar() for progress in told] == [
+        "[..........] ", "[####......] ", "[####......] ", "[########..] ",
+    ]  # fmt: skip
+    assert pace.progress(21.0, 0, 0).bar() == ""
+
+
 @pytest.mark.parametrize(
     ("partition", "kind"),
     [
@@ -137,6 +151,27 @@ def test_the_screen_fits_80_columns_and_names_who_is_not_alive() -> None:
     assert any(line.split()[:3] == ["1", "not", "alive"] for line in lines)
     assert any(line.split() == ["readers", "Stable", "2", "9"] for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+def test_a_small_terminal_shows_fewer_rows_and_still_the_last_events() -> None:
+    view = a_view(troubles={f"orders-{n}": "in sync 0 of 0,1" for n in range(50)})
+    events = [f"12:00:0{n}  broker {n} is gone" for n in range(9)]
+
+    lines = fitted(view, events, 22)
+
+    assert len(lines) < 22
+    assert lines[-6:] == events[-6:]
+    assert any(line.startswith("... and ") for line in lines)
+    assert fitted(view, [], 40) == [*view.lines(), ""]
+    assert fitted(view, events, 5)[-1] == events[-1]
+
+
+def test_a_line_that_is_too_long_is_cut_and_not_wrapped() -> None:
+    console = Console(width=30, file=io.StringIO())
+
+    drawn = console.render_lines(picture(a_view(), [], 24))
+
+    assert len(drawn) == len(a_view().lines()) + 1
 
 
 def test_on_a_terminal_the_same_screen_marks_what_is_wrong() -> None:

@@ -129,6 +129,8 @@ def test_times_have_names() -> None:
     ]
     with pytest.raises(UsageRefused):
         parse_time("noon")
+    with pytest.raises(UsageRefused, match="no timestamp"):
+        parse_time("-9")
 
 
 def test_settings_may_hold_lists() -> None:

@@ -55,6 +55,20 @@ BORN = a_decision("new partition", None, a_state(0, 0, 0, 1, 2), cause="topic or
 CRASHED = a_decision("offline partition", a_state(0, 0, 0, 1, 2), a_state(1, 1, 1, 2), time_ms=5_000)
 
 
+def test_what_a_new_controller_found_is_told_with_whose_death_it_was() -> None:
+    found = a_decision(
+        "offline partition", a_state(0, 0, 0, 1, 2), a_state(1, 1, 1, 2), cause="broker 1 took office"
+    )
+
+    assert (
+        "      cause: broker 1 took office and found broker 0 not alive; decided by controller 2,"
+        " controller epoch 1"
+    ) in history_lines([BORN, found], with_isr=False)
+    assert "       broker 1 took office and found broker 0 not alive" in now_lines(
+        a_partition(), [BORN, found]
+    )
+
+
 def a_partition(leader: int = 1, epoch: int = 1, **changes: Any) -> PartitionNow:
     fields: dict[str, Any] = {
         "name": "orders-0",

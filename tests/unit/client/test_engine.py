@@ -140,6 +140,17 @@ def test_silence_ends_with_the_request_timeout() -> None:
     assert 5_000 <= cluster.now_ms - started_ms < 5_100
 
 
+def test_a_frozen_broker_that_accepts_and_never_greets_is_left_for_another() -> None:
+    cluster = FakeCluster(socket_connection_setup_timeout_ms=3_000)
+    cluster.script(ApiKey.API_VERSIONS, SILENCE)
+    started_ms = cluster.now_ms
+
+    known(cluster)
+
+    assert 3_000 <= cluster.now_ms - started_ms < 3_500
+    assert len({broker for broker, _, _ in cluster.asked}) == 2
+
+
 def test_a_broker_that_is_down_is_tried_again_after_growing_pauses() -> None:
     cluster = known(FakeCluster(reconnect_backoff_ms=100, reconnect_backoff_max_ms=400))
     cluster.kill(2)

@@ -583,3 +583,15 @@ def test_whatever_happens_every_delivered_record_is_there_once_and_in_order(
         assert len(set(logged)) == len(logged)
         assert all(logged[d.offset] == value for value, d in records if d.offset >= 0)
     assert producer.buffered_bytes == 0
+
+
+def test_whoever_asks_late_is_told_of_a_delivery_at_once() -> None:
+    told: list[int] = []
+    early, late = Delivery(), Delivery()
+
+    early.when_done(lambda delivery: told.append(delivery.offset))
+    early.succeed(TopicPartition("orders", 0), 7, 0)
+    late.succeed(TopicPartition("orders", 0), 8, 0)
+    late.when_done(lambda delivery: told.append(delivery.offset))
+
+    assert told == [7, 8]

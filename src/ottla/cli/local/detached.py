@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from ottla.cli.local.state import LOOK_S, is_locked, read_state
+from ottla.cli.local.state import LOOK_S, UpState, is_locked, next_command, read_state
 from ottla.cli.shared.refusal import CommandRefused
 
 LOG_NAME = "up.log"
@@ -17,10 +17,16 @@ READY_S_MAX = 90.0
 def start_detached(data_dir: Path, words: list[str]) -> None:
     """Start ``ottla up`` in a session of its own; returns when its brokers know one another."""
     if is_locked(data_dir):
-        raise CommandRefused(f"a cluster runs on {data_dir} already; see `ottla status`")
-    data_dir.mkdir(parents=True, exist_ok=True)
+        raise CommandRefused(f"a cluster runs on {data_dir} already; see {next_command('status', data_dir)}")
     log = data_dir / LOG_NAME
-    with log.open("wb") as output:
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        output = log.open("wb")
+    except OSError as error:
+        raise CommandRefused(
+            f"cannot keep data in {data_dir} ({error.strerror}); choose another data directory"
+        ) from None
+    with output:
         process = subprocess.Popen(
             [sys.executable, "-m", "ottla.cli.main", "up", *words],
             stdin=subprocess.DEVNULL,
@@ -28,6 +34,20 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    try:
+        state = _serving(process, data_dir, log)
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        typer.echo("ottla: the cluster was stopped before it was ready", err=True)
+        raise
+    typer.echo(f"running as process {process.pid}; {next_command('down', data_dir)} stops it")
+    typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
+    typer.echo(f"  zookeeper.connect  {state.zookeeper}")
+
+
+def _serving(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> UpState:
+    """What it says of itself as soon as it does."""
     give_up = time.monotonic() + READY_S_MAX
     while (state := read_state(data_dir)) is None or state.pid != process.pid:
         if process.poll() is not None:
@@ -38,6 +58,4 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
             process.terminate()
             raise CommandRefused(f"the cluster was not ready within {READY_S_MAX:.0f} s; its log is {log}")
         time.sleep(LOOK_S)
-    typer.echo(f"running as process {process.pid}; `ottla down` stops it")
-    typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
-    typer.echo(f"  zookeeper.connect  {state.zookeeper}")
+    return state

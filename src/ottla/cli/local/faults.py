@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, ask, require_state
+from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, UpState, ask, next_command, require_state
 from ottla.cli.shared.refusal import CommandRefused
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def kill(
     Example: `ottla kill 0 --wait`, then `ottla describe`.
     """
     _send(data_dir, broker, "SIGKILL")
-    typer.echo(f"broker {broker} is killed; `ottla restart {broker}` brings it back")
+    typer.echo(f"broker {broker} is killed; {next_command(f'restart {broker}', data_dir)} brings it back")
     if wait:
         from ottla.cli.local.taking_over import await_others
 
@@ -46,7 +46,7 @@ def pause(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
     Example: `ottla pause 1`.
     """
     _send(data_dir, broker, "SIGSTOP")
-    typer.echo(f"broker {broker} is frozen; `ottla resume {broker}` lets it go on")
+    typer.echo(f"broker {broker} is frozen; {next_command(f'resume {broker}', data_dir)} lets it go on")
 
 
 @resume_app.command()
@@ -65,24 +65,32 @@ def restart(broker: BrokerNumber, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
 
     Example: `ottla restart 0`.
     """
+    _state_with(data_dir, broker)
+    ask(data_dir, f"restart-{broker}")
+    if _state_with(data_dir, broker).broker_pids[broker] is None:
+        log = data_dir / f"broker-{broker}" / "broker.log"
+        raise CommandRefused(f"broker {broker} did not start; its log is {log}")
+    typer.echo(f"broker {broker} is started")
+
+
+def _state_with(data_dir: "Path", broker: int) -> UpState:
     state = require_state(data_dir)
     if broker not in state.broker_pids:
-        raise CommandRefused(f"the cluster has no broker {broker}; it has {sorted(state.broker_pids)}")
-    ask(data_dir, f"restart-{broker}")
-    typer.echo(f"broker {broker} is started")
+        known = ", ".join(map(str, sorted(state.broker_pids)))
+        raise CommandRefused(f"the cluster has no broker {broker}; it has {known}")
+    return state
 
 
 def _send(data_dir: "Path", broker: int, name: str) -> None:
     import os
     import signal
 
-    state = require_state(data_dir)
-    if broker not in state.broker_pids:
-        raise CommandRefused(f"the cluster has no broker {broker}; it has {sorted(state.broker_pids)}")
+    state = _state_with(data_dir, broker)
     pid = state.broker_pids[broker]
     try:
         if pid is None:
             raise ProcessLookupError
         os.kill(pid, signal.Signals[name])
     except ProcessLookupError:
-        raise CommandRefused(f"broker {broker} has ended; `ottla restart {broker}` starts it") from None
+        remedy = next_command(f"restart {broker}", data_dir)
+        raise CommandRefused(f"broker {broker} has ended; {remedy} starts it") from None

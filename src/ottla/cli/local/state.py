@@ -7,6 +7,7 @@ cluster runs is known by its lock, not by the file: a process id may be another'
 import fcntl
 import json
 import os
+import shlex
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,12 @@ LOOK_S = 0.1
 
 DataDir = Annotated[Path, typer.Option("--data-dir", help="The data directory of the cluster.")]
 DEFAULT_DATA_DIR = Path("ottla-data")
+
+
+def next_command(words: str, data_dir: Path) -> str:
+    """``ottla down`` as it must be typed for this directory, for a message that names the next step."""
+    place = "" if data_dir == DEFAULT_DATA_DIR else f" --data-dir {shlex.quote(str(data_dir))}"
+    return f"`ottla {words}{place}`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,11 @@ def client_config(bootstrap_server: str, properties: dict[str, str]) -> ClientCo
         servers = parse_bootstrap_servers(bootstrap_server)
     except ValueError as error:
         raise UsageRefused(f"--bootstrap-server {bootstrap_server!r}: {error}") from None
-    config = ClientConfig(bootstrap_servers=servers, default_api_timeout_ms=API_MS_MAX)
+    config = ClientConfig(
+        bootstrap_servers=servers,
+        default_api_timeout_ms=API_MS_MAX,
+        socket_connection_setup_timeout_ms=REACH_MS_MAX // len(servers),  # Each has its turn in that time.
+    )
     protocol = properties.get("security.protocol", "PLAINTEXT")
     if protocol != "PLAINTEXT":
         raise CommandRefused(f"security.protocol={protocol} is not supported; only PLAINTEXT is")

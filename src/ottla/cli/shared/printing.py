@@ -18,6 +18,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]], output: Output) -> None:
     if output is Output.JSON:
         typer.echo(json.dumps(list(rows), ensure_ascii=False, indent=2))
         return
+    if not rows:
+        return  # Without a row the columns are not known.
     text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text, names, lineterminator="\n")

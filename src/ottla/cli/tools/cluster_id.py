@@ -1,11 +1,13 @@
 """``ottla cluster-id``: Kafka's ``kafka-cluster cluster-id``."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from ottla.cli.shared.options import (
     DEFAULT_BOOTSTRAP,
     BootstrapServer,
-    CommandConfig,
     Output,
     OutputOption,
 )
@@ -16,7 +18,15 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def cluster_id(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "--command-config",
+            metavar="FILE",
+            help="A file with settings of the client.",
+        ),
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Print the id of the cluster.

@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.shared.connection import reason
 from ottla.cli.shared.options import Output
-from ottla.cli.shared.printing import print_rows
+from ottla.cli.shared.printing import joined, print_rows
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.client.admin.configs import ConfigOperation, ResourceType, alter_configs, describe_configs
 from ottla.client.admin.topics import describe_topics
@@ -124,7 +124,7 @@ def _wanted(client: Client, entity: Entity, shows_all: bool) -> list[DescribeCon
     if entity.kind is not ResourceType.TOPIC and entity.name:
         live = client.engine.metadata.brokers
         if int(entity.name) not in live:
-            raise CommandRefused(f"there is no live broker {entity.name}; alive are {sorted(live)}")
+            raise CommandRefused(f"there is no live broker {entity.name}; alive are {joined(sorted(live))}")
     (row,) = client.run(describe_configs, [(entity.kind, entity.name or "")], include_synonyms=True)
     if row.error_code:
         raise CommandRefused(f"{entity.title}: {reason(row.error_code, row.error_message)}")

@@ -55,6 +55,10 @@ def console_producer(
     request_timeout_ms: Annotated[int | None, typer.Option(help="request.timeout.ms.")] = None,
     retry_backoff_ms: Annotated[int | None, typer.Option(help="retry.backoff.ms.")] = None,
     metadata_expiry_ms: Annotated[int | None, typer.Option(help="metadata.max.age.ms.")] = None,
+    max_partition_memory_bytes: Annotated[
+        int | None, typer.Option(help="Accepted for Kafka's sake; --batch-size counts.")
+    ] = None,
+    socket_buffer_size: Annotated[int | None, typer.Option(help="Accepted for Kafka's sake.")] = None,
     sync: Annotated[bool, typer.Option("--sync", help="Wait for each record before the next.")] = False,
 ) -> None:
     """Write each line of standard input as a record.

@@ -65,14 +65,13 @@ def send_lines(producer: Producer, topic: str, reader: LineReader, *, is_sync: b
     try:
         for number, line in enumerate(_lines(producer), 1):
             key, value, headers = reader.read(line, number)
-            delivery = producer.send(topic, value, key=key, headers=headers)
-            delivery.then = note
+            producer.send(topic, value, key=key, headers=headers).when_done(note)
             if is_sync:
                 producer.flush()
     finally:
         producer.close()
     if failures:
-        raise CommandRefused(f"{len(failures)} records were not delivered")
+        raise CommandRefused(f"{len(failures)} record(s) were not delivered")
 
 
 def _lines(producer: Producer) -> Iterator[bytes]:

@@ -9,7 +9,12 @@ from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, Command
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ottla.cli.tools.reassignment_plan import Plan
+    from ottla.client.blocking import Client
+    from ottla.model.ids import TopicPartition
+    from ottla.wire.apis.list_partition_reassignments import OngoingPartitionReassignment
 
 app = typer.Typer(add_completion=False)
 
@@ -35,17 +40,27 @@ def drain(
         raise UsageRefused("--output is for --dry-run")
 
     from ottla.cli.shared.connection import connected
+    from ottla.cli.shared.printing import joined
     from ottla.cli.tools import reassignment, reassignment_progress
     from ottla.cli.tools.reassignment_plan import present_plan
+    from ottla.client.admin.cluster import list_partition_reassignments
     from ottla.client.admin.topics import describe_topics
 
     with connected(bootstrap_server, command_config) as client:
+        begun = {} if dry_run else moves_away_from(broker, client.run(list_partition_reassignments))
+        if begun:
+            _finish(client, broker, begun)
         names = {row.name for row in client.run(describe_topics).topics if row.name is not None}
         present = present_plan(client, names) if names else {}
         alive = sorted(client.engine.metadata.brokers)
         plan = plan_drain(present, broker, alive)
         if not plan and broker not in alive:
-            raise CommandRefused(f"there is no broker {broker} and no replica on it; alive are {alive}")
+            raise CommandRefused(
+                f"there is no broker {broker} and no replica on it; alive are {joined(alive)}"
+            )
+        if not plan and not dry_run and not client.run(list_partition_reassignments):
+            # An earlier call may have been stopped while it waited: its throttle is still there.
+            reassignment.lift_throttles(client, names, is_told=False)
         if not plan:
             typer.echo(f"broker {broker} holds no replicas", err=output is not Output.TABLE)
             return
@@ -53,9 +68,27 @@ def drain(
             reassignment_progress.rehearse(client, plan, throttle, output)
             return
         reassignment.execute(client, plan, throttle, additional=False, preserve=False)
-        reassignment_progress.wait(client, plan)
-        reassignment.verify(client, plan, preserve=False)
+        _finish(client, broker, plan)
     typer.echo(f"broker {broker} holds no replicas any more")
+
+
+def moves_away_from(
+    broker: int, under_way: "Mapping[TopicPartition, OngoingPartitionReassignment]"
+) -> "Plan":
+    """What an earlier call began: moves that take replicas from this broker, each with where it leads."""
+    return {
+        name: tuple(number for number in move.replicas if number not in move.removing_replicas)
+        for name, move in under_way.items()
+        if broker in move.removing_replicas
+    }
+
+
+def _finish(client: "Client", broker: int, plan: "Plan") -> None:
+    from ottla.cli.tools import reassignment, reassignment_progress
+
+    again = f"`ottla drain {broker}` again waits for them, and lifts the throttle"
+    reassignment_progress.wait(client, plan, again)
+    reassignment.verify(client, plan, preserve=False)
 
 
 def plan_drain(present: "Plan", broker: int, live: list[int]) -> "Plan":

@@ -97,9 +97,12 @@ def parse_time(text: str) -> int:
     if text.lower() in TIMES:
         return TIMES[text.lower()]
     try:
-        return int(text)
+        time = int(text)
     except ValueError:
-        raise UsageRefused(f"--time {text!r} is no timestamp, nor one of {', '.join(TIMES)}") from None
+        time = min(TIMES.values()) - 1
+    if time < min(TIMES.values()):
+        raise UsageRefused(f"--time {text!r} is no timestamp, nor one of {', '.join(TIMES)}")
+    return time
 
 
 def by_name(topic: str | None, partitions: str | None) -> Callable[[str, int], bool]:

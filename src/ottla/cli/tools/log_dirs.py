@@ -16,6 +16,7 @@ from ottla.cli.shared.options import (
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
+    from ottla.client.blocking import Client
     from ottla.wire.apis.describe_log_dirs import DescribeLogDirsResult
 
 app = typer.Typer(add_completion=False)
@@ -54,6 +55,8 @@ def log_dirs(
             raise CommandRefused(
                 f"there is no live broker {unknown[0]}; alive are {', '.join(map(str, known))}"
             )
+        if topics:
+            _require(client, topics)
         if output is Output.TABLE:
             typer.echo("Querying brokers for log directories information")
         found = client.run(describe_log_dirs, wanted)
@@ -73,6 +76,16 @@ def log_dirs(
         ],
         output,
     )
+
+
+def _require(client: "Client", topics: set[str]) -> None:
+    from ottla.client.admin.topics import describe_topics
+
+    missing = sorted(
+        row.name or "" for row in client.run(describe_topics, sorted(topics)).topics if row.error_code
+    )
+    if missing:
+        raise CommandRefused(f"there is no topic {missing[0]}; see `ottla topics --list`")
 
 
 def _directory(directory: "DescribeLogDirsResult", topics: set[str]) -> dict[str, Any]:

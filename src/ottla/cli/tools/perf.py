@@ -21,7 +21,9 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Measure how fast records are written and read.",
+    help="Measure how fast records are written and read.\n\n"
+    "Example: `ottla perf produce --topic orders --num-records 100000 --record-size 100 --throughput -1`,"
+    " then `ottla perf consume --topic orders --messages 100000`.",
 )
 
 PROPS = "--producer-props"

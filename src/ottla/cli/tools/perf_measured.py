@@ -162,7 +162,8 @@ def produce_records(
         for number, payload in zip(range(count), payloads, strict=False):
             if stop.asked:
                 break
-            producer.send(topic, payload).then = deliveries.callback(len(payload))
+            note = deliveries.callback(len(payload))
+            producer.send(topic, payload).when_done(note)
             ahead_s = (number + 1) / rate - (time.monotonic() - begun) if rate > 0 else 0.0
             if ahead_s > 0:
                 client.run_until(lambda: False, max(1, int(ahead_s * 1000)))

@@ -149,7 +149,9 @@ def reassign_partitions(
             case "--cancel":
                 reassignment.cancel(client, plan, preserve_throttles, directories)
         if wait:
-            reassignment_progress.wait(client, plan)
+            reassignment_progress.wait(
+                client, plan, "the same plan with --verify tells when they are done, and lifts throttles"
+            )
             directory_moves.wait_for_moves(client, moves)
         if action == "--verify" or wait:
             reassignment.verify(client, plan, preserve_throttles, output, directories)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from dataclasses import dataclass
 
 import typer
@@ -17,6 +18,9 @@ from ottla.model.ids import TopicPartition
 LOOK_MS = 500
 SAY_S = 5.0
 """How often progress is told where it cannot be drawn."""
+PACE_S = 15.0
+"""The pace is that of so many last seconds: throttled replicas fetch in bursts."""
+BAR_COLUMNS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,14 @@ class Progress:
     partitions: int
     bytes_left: int
     bytes_per_s: float
+    bytes_all: int = 0
+
+    def bar(self) -> str:
+        """``[#####.....] ``, or nothing when there was nothing to fetch."""
+        if not self.partitions or not self.bytes_all:
+            return ""
+        done = BAR_COLUMNS * (self.bytes_all - self.bytes_left) // self.bytes_all
+        return f"[{'#' * done}{'.' * (BAR_COLUMNS - done)}] "
 
     def __str__(self) -> str:
         if self.partitions == 0:
@@ -65,20 +77,44 @@ def rehearse(client: Client, plan: Plan, throttle: int, output: Output = Output.
     typer.echo(f"{size_text(total)} would be copied{least}; nothing was changed")
 
 
-def wait(client: Client, plan: Plan) -> None:
-    """Stay until none of these partitions moves any more."""
+class Pace:
+    """How fast bytes come, from what was left at the last looks."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int]] = deque()
+        self.bytes_all = 0
+        """The most that ever was left."""
+
+    def progress(self, now: float, partitions: int, bytes_left: int) -> Progress:
+        self.bytes_all = max(self.bytes_all, bytes_left)
+        self._looks.append((now, bytes_left))
+        while self._looks[0][0] < now - PACE_S:
+            self._looks.popleft()
+        then, left = self._looks[0]
+        pace = (left - bytes_left) / (now - then) if now > then else 0.0
+        return Progress(partitions, bytes_left, pace, self.bytes_all)
+
+
+def wait(client: Client, plan: Plan, afterwards: str) -> None:
+    """Stay until none of these partitions moves any more; ``afterwards`` is what else ends the matter."""
+    try:
+        _wait(client, plan)
+    except KeyboardInterrupt:
+        typer.echo(f"\nottla: the moves go on; {afterwards}", err=True)
+        raise
+
+
+def _wait(client: Client, plan: Plan) -> None:
     is_terminal = sys.stdout.isatty()
     said_at = -SAY_S
-    before: tuple[float, int] | None = None
+    pace = Pace()
     while True:
         moving = {n: m for n, m in client.run(list_partition_reassignments).items() if n in plan}
         left = _bytes_left(client, {name: move.adding_replicas for name, move in moving.items()})
         now = time.monotonic()
-        pace = (before[1] - left) / (now - before[0]) if before is not None else 0.0
-        before = (now, left)
-        progress = Progress(len(moving), left, pace)
+        progress = pace.progress(now, len(moving), left)
         if is_terminal:
-            typer.echo(f"\r\x1b[K{progress}", nl=not moving)
+            typer.echo(f"\r\x1b[K{progress.bar()}{progress}", nl=not moving)
         elif not moving or now - said_at >= SAY_S:
             said_at = now
             typer.echo(str(progress))

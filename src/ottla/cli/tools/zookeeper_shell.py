@@ -42,7 +42,6 @@ def zookeeper_shell(
     if zookeeper.startswith("-"):
         raise UsageRefused(f"{zookeeper} stands where the address belongs: HOST:PORT, then the command")
 
-    import shlex
     import sys
 
     from ottla.cli.shared.zookeeper import zookeeper_session
@@ -50,16 +49,47 @@ def zookeeper_shell(
     with zookeeper_session(zookeeper) as session:
         if words:
             run(session, words, output)
+        elif sys.stdin.isatty():
+            converse(session, zookeeper, output)
+        else:
+            for line in sys.stdin:
+                if not run_line(session, line, output):
+                    return
+
+
+def converse(session: "BlockingZooKeeper", zookeeper: str, output: Output) -> None:
+    """At a terminal there is a prompt, and a mistake is told and does not end it."""
+    from ottla.server.zk_blocking import ZooKeeperRefused
+
+    typer.echo(f"{'; '.join(COMMANDS.values())}; quit")
+    while True:
+        try:
+            line = input(f"[zk: {zookeeper}] ")
+        except EOFError:
+            typer.echo()
             return
-        for line in sys.stdin:
-            try:
-                parts = shlex.split(line)
-            except ValueError as error:
-                raise UsageRefused(f"{line.strip()!r}: {error}") from None
-            if parts and parts[0] in ("quit", "close"):
+        try:
+            if not run_line(session, line, output):
                 return
-            if parts:
-                run(session, parts, output)
+        except (CommandRefused, ZooKeeperRefused) as refused:
+            typer.echo(f"ottla: {refused}", err=True)
+        except typer.Exit:
+            continue  # Ctrl-C has ended `watch`, not the shell.
+
+
+def run_line(session: "BlockingZooKeeper", line: str, output: Output) -> bool:
+    """One line; whether there may be another."""
+    import shlex
+
+    try:
+        parts = shlex.split(line)
+    except ValueError as error:
+        raise UsageRefused(f"{line.strip()!r}: {error}") from None
+    if parts and parts[0] in ("quit", "close", "exit"):
+        return False
+    if parts:
+        run(session, parts, output)
+    return True
 
 
 def run(session: "BlockingZooKeeper", words: list[str], output: Output) -> None:

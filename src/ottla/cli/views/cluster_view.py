@@ -13,9 +13,10 @@ from ottla.client.engine.metadata import Broker
 from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 
-TROUBLES_SHOWN = 10
+ROWS_SHOWN = 10
+"""Of partitions in trouble, and of groups."""
 REFRESH_MS_MAX = 5_000
-GROUPS_SHOWN = 10
+WORST_FIRST = ("offline", "under min ISR", "under-replicated", "reassigning", "not preferred")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ClusterView:
     isrs: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     groups: list[GroupLine] = field(default_factory=list)
 
-    def lines(self) -> list[str]:
+    def lines(self, rows_max: int = ROWS_SHOWN) -> list[str]:
         """At most 80 columns, as long as names are not long."""
         epoch = "" if self.controller_epoch is None else f", epoch {self.controller_epoch}"
         controller = f"broker {self.controller}{epoch}" if self.controller >= 0 else "none"
@@ -76,14 +77,14 @@ class ClusterView:
             for row in self.brokers
         ])]  # fmt: skip
         if self.troubles:
-            lines += ["", *table(("PARTITION", "TROUBLE"), list(self.troubles.items())[:TROUBLES_SHOWN])]
-            if len(self.troubles) > TROUBLES_SHOWN:
-                lines.append(f"... and {len(self.troubles) - TROUBLES_SHOWN} more")
+            lines += ["", *table(("PARTITION", "TROUBLE"), list(self.troubles.items())[:rows_max])]
+            if len(self.troubles) > rows_max:
+                lines.append(f"... and {len(self.troubles) - rows_max} more")
         if self.groups:
-            rows = [(g.name, g.state, g.members, g.lag) for g in self.groups[:GROUPS_SHOWN]]
+            rows = [(g.name, g.state, g.members, g.lag) for g in self.groups[:rows_max]]
             lines += ["", *table(("GROUP", "STATE", "MEMBERS", "LAG"), rows)]
-            if len(self.groups) > GROUPS_SHOWN:
-                lines.append(f"... and {len(self.groups) - GROUPS_SHOWN} more")
+            if len(self.groups) > rows_max:
+                lines.append(f"... and {len(self.groups) - rows_max} more")
         return lines
 
     def _health(self) -> str:
@@ -130,13 +131,11 @@ def read_cluster(
     partitions = {TopicPartition(t.name, p.partition): p for t in topics for p in t.partitions}
     min_isr = {topic.name: topic.min_isr for topic in topics}
     live = metadata.brokers
-    counts: Counter[str] = Counter()
-    troubles: dict[str, str] = {}
+    by_kind: dict[str, dict[str, str]] = {kind: {} for kind in WORST_FIRST}
     for name, partition in sorted(partitions.items()):
         kind, words = trouble(partition, min_isr[name.topic], frozenset(live))
         if kind:
-            counts[kind] += 1
-            troubles[str(name)] = words
+            by_kind[kind][str(name)] = words
     return ClusterView(
         metadata.cluster_id or "?",
         metadata.controller_id,
@@ -144,8 +143,8 @@ def read_cluster(
         len(topics),
         len(partitions),
         _brokers(partitions, live),
-        dict(counts),
-        troubles,
+        {kind: len(found) for kind, found in by_kind.items() if found},
+        {name: words for found in by_kind.values() for name, words in found.items()},
         {name: p.leader for name, p in partitions.items()},
         {name: p.isr for name, p in partitions.items()},
         _groups(client) if with_groups else [],

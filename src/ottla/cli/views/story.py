@@ -51,7 +51,7 @@ def now_lines(now: PartitionNow, history: list[dict[str, Any]]) -> list[str]:
         lines.append(f"  writes with acks=all are refused: min.insync.replicas is {now.min_isr}")
     if last is not None and is_told(now, history):
         lines.append(f"  why: {_IN_WORDS.get(last['rule'], last['rule'])}")
-        lines.append(f"       {last['cause']}")
+        lines.append(f"       {cause_text(last)}")
     elif not is_told(now, history):
         lines.append("  why: " + untold(now, history))
     return lines
@@ -134,10 +134,19 @@ def _decision(row: dict[str, Any]) -> list[str]:
     if row.get("why"):
         lines.append(f"      note: {row['why']}")
     lines.append(
-        f"      cause: {row['cause']}; decided by controller {row['controller']},"
+        f"      cause: {cause_text(row)}; decided by controller {row['controller']},"
         f" controller epoch {row['controller_epoch']}"
     )
     return lines
+
+
+def cause_text(row: dict[str, Any]) -> str:
+    """What set the decision off; of one that a new controller found waiting, also whose death it was."""
+    before = row.get("before")
+    offline = [candidate["broker"] for candidate in row["candidates"] if not candidate["online"]]
+    if not row["cause"].endswith("took office") or before is None or before["leader"] not in offline:
+        return str(row["cause"])
+    return f"{row['cause']} and found broker {before['leader']} not alive"
 
 
 def candidate_text(candidate: dict[str, Any]) -> str:

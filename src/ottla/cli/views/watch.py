@@ -45,7 +45,7 @@ def watch(
 
 
 def changes(before: "ClusterView", now: "ClusterView") -> list[str]:
-    """What happened between two pictures, in words."""
+    """What happened between two pictures, in words; causes before their effects."""
     events = []
     if before.controller != now.controller:
         events.append(f"controller: broker {before.controller} -> {now.controller}")
@@ -53,6 +53,7 @@ def changes(before: "ClusterView", now: "ClusterView") -> list[str]:
     alive = {row.number for row in now.brokers if row.address is not None}
     events += [f"broker {number} is gone" for number in sorted(was - alive)]
     events += [f"broker {number} is here" for number in sorted(alive - was)]
+    shifts = []
     for name, leader in sorted(now.leaders.items()):
         if name not in before.leaders:
             events.append(f"{name} created, led by {leader}")
@@ -60,6 +61,7 @@ def changes(before: "ClusterView", now: "ClusterView") -> list[str]:
             events.append(f"{name} leader {before.leaders[name]} -> {leader}")
         if name in before.isrs and set(before.isrs[name]) != set(now.isrs[name]):
             old, new = (",".join(map(str, view.isrs[name])) for view in (before, now))
-            events.append(f"{name} in sync {old} -> {new}")
+            shifts.append(f"{name} in sync {old} -> {new}")
+    events += shifts
     events += [f"{name} deleted" for name in sorted(before.leaders.keys() - now.leaders.keys())]
     return events

@@ -8,10 +8,14 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from ottla.cli.views.cluster_view import ClusterView, read_cluster
+from ottla.cli.shared.printing import nobody_reads
+from ottla.cli.views.cluster_view import ROWS_SHOWN, ClusterView, read_cluster
 from ottla.cli.views.watch import EVENTS_SHOWN, changes
 from ottla.client.blocking import Client
 from ottla.client.errors import ClientError
+
+NEWS_SEEN = 6
+"""So many of the last events are seen, however much is wrong."""
 
 
 def watch_drawn(client: Client, every_ms: int, times: int | None) -> None:
@@ -19,19 +23,32 @@ def watch_drawn(client: Client, every_ms: int, times: int | None) -> None:
     events: deque[str] = deque(maxlen=EVENTS_SHOWN)
     with Live(Text("looking"), auto_refresh=False, screen=False) as live:
         for view, news in looks(client, every_ms, times):
-            events.extend(news)
-            live.update(picture(view, events), refresh=True)
+            events.extend(reversed(news))  # The room is small: what weighs most comes last, and stays.
+            live.update(picture(view, events, live.console.size.height), refresh=True)
 
 
-def picture(view: ClusterView, events: Iterable[str]) -> Text:
-    """The screen with what is wrong standing out."""
-    text = Text("\n".join([*view.lines(), "", *events]))
+def picture(view: ClusterView, events: Iterable[str], height: int | None = None) -> Text:
+    """The screen with what is wrong standing out. Lines that are too long are cut, not wrapped."""
+    lines = [*view.lines(), "", *events] if height is None else fitted(view, list(events), height)
+    text = Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
     text.highlight_regex(r"^(BROKER|PARTITION|GROUP) .*$", "bold")
     text.highlight_regex(r"all led by their preferred leader, all in sync", "green")
     text.highlight_regex(r"\d+ (offline|under min ISR)|not alive|no leader;|is gone", "bold red")
     text.highlight_regex(r"\d+ (under-replicated|not preferred|reassigning)", "yellow")
     text.highlight_regex(r"leader -?\d+ -> -?\d+|controller: broker -?\d+ -> -?\d+|is here", "bold cyan")
     return text
+
+
+def fitted(view: ClusterView, events: list[str], height: int) -> list[str]:
+    """As many lines as the terminal has: of partitions and groups fewer rows, so that the news are seen."""
+    news = min(len(events), NEWS_SEEN)
+    lines = view.lines()
+    for rows in range(ROWS_SHOWN, 0, -1):
+        lines = view.lines(rows)
+        if len(lines) + 1 + news < height:
+            break
+    room = max(height - len(lines) - 2, 1)  # The last line of a terminal is the cursor's.
+    return [*lines, "", *events[-room:]]
 
 
 def watch_printed(client: Client, every_ms: int, times: int | None) -> None:
@@ -50,7 +67,9 @@ def looks(client: Client, every_ms: int, times: int | None) -> Iterator[tuple[Cl
     count = 0
     while times is None or count < times:
         if count:
-            client.run_until(lambda: False, every_ms)
+            client.run_until(nobody_reads, every_ms)
+            if nobody_reads():
+                return
         count += 1
         try:
             view = read_cluster(client)

@@ -170,7 +170,9 @@ class Link:
     def _greet(self, version: int) -> None:
         hello = ApiVersionsRequest(client_software_name="ottla", client_software_version=SOFTWARE_VERSION)
         ask = Ask(0, hello, ApiVersionsResponse)
-        self._transmit(_Waiting(ask, None, self._home.now_ms + self._config.request_timeout_ms), version)
+        # A frozen broker's machine accepts connections: one stands only when the broker has answered.
+        limit_ms = min(self._config.request_timeout_ms, self._config.socket_connection_setup_timeout_ms)
+        self._transmit(_Waiting(ask, None, self._home.now_ms + limit_ms), version)
 
     def _greeted(self, asked_version: int, response: ApiVersionsResponse) -> None:
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and asked_version > 0:

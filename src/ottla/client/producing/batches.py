@@ -38,6 +38,13 @@ class Delivery:
         self.error = error
         self._finish()
 
+    def when_done(self, then: "Callable[[Delivery], None]") -> None:
+        """Call it once: now, if the delivery is done already."""
+        if self.is_done:
+            then(self)
+        else:
+            self.then = then
+
     def _finish(self) -> None:
         self.is_done = True
         if self.then is not None:
