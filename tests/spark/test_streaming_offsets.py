@@ -136,10 +136,13 @@ def test_available_now_ends_where_the_log_ended(cluster: Cluster) -> None:
     assert ends(reader.latestOffset(reader.initialOffset(), ReadAllAvailable())) == {"bounded": {"0": 5}}
 
 
-def test_a_topic_deleted_and_made_again_is_told_as_data_loss(cluster: Cluster) -> None:
+def test_a_topic_deleted_and_made_again_is_told_as_data_loss(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     make(cluster, "reborn", 1)
     send(cluster, "reborn", 0, 5)
     strict, lenient = a_reader(cluster, "reborn"), a_reader(cluster, "reborn", failOnDataLoss="false")
+    assert strict.initialOffset() == lenient.initialOffset()
     start = strict.latestOffset(strict.initialOffset(), ReadAllAvailable())
 
     with Client(cluster.bootstrap_servers) as client:
@@ -154,6 +157,8 @@ def test_a_topic_deleted_and_made_again_is_told_as_data_loss(cluster: Cluster) -
 
     assert gone == {}
     assert rows(lenient, gone, back) == [(0, 0), (0, 1)]
+    told = [record.getMessage() for record in caplog.records if "data loss" in record.getMessage()]
+    assert told == ["data loss what=reborn-0 is gone; it was read up to offset 5"], "once"
 
 
 def test_a_topic_made_again_is_told_as_data_loss_however_long_it_has_become(cluster: Cluster) -> None:

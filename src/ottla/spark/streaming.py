@@ -60,7 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
         """Where the next micro-batch ends; ``start`` itself if it shall not begin yet."""
-        started = start or self.initialOffset()
+        started = self.initialOffset() if start is None else start  # Without topics it is empty.
         begin = from_dict(started)
         self._commit_to_group(dict(begin))
         view = self._view()
