@@ -1,7 +1,8 @@
-"""Leaders killed, topics made anew and logs cut short under running queries: no row is lost silently or repeated."""
+"""Leaders killed, topics made anew, logs cut short under running queries: no row is repeated, or lost unsaid."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics, delete_topics, describe_topics
 from ottla.client.blocking import Client
+from ottla.client.fetching.offsets import LATEST, list_offsets
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.spark.errors import SparkRefused
@@ -76,8 +78,6 @@ def read_up_to(query: Any, ends: dict[str, dict[str, int]]) -> bool:
 
 
 def offsets_of(offsets: Any) -> dict[str, dict[str, int]]:
-    import json
-
     found: dict[str, dict[str, int]] = json.loads(offsets) if isinstance(offsets, str) else offsets
     return found or {}
 
@@ -231,7 +231,7 @@ def offsets_in(spark: SparkSession, target: Path) -> list[int]:
 
 @pytest.mark.long
 def test_retention_that_overtakes_a_running_query_loses_only_what_it_took(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = {"log.retention.check.interval.ms": "200", "log.segment.delete.delay.ms": "0"}
     with Cluster(1, sync=False, settings=settings) as cluster:
@@ -240,19 +240,15 @@ def test_retention_that_overtakes_a_running_query_loses_only_what_it_took(
         make(servers, "fleeting", partitions=1, replication_factor=1, configs=short)
         fill(servers, "fleeting", 100, 1)
         # Faster than batches of 50 can follow.
-        rows = stream(spark, servers, "fleeting", failOnDataLoss="false", maxOffsetsPerTrigger="50")
-        query = into_files(rows, tmp_path)
-        strict = into_files(
-            stream(spark, servers, "fleeting", maxOffsetsPerTrigger="50"), tmp_path / "strict"
-        )
+        limit = {"maxOffsetsPerTrigger": "50"}
+        query = into_files(stream(spark, servers, "fleeting", failOnDataLoss="false", **limit), tmp_path)
+        strict = into_files(stream(spark, servers, "fleeting", **limit), tmp_path / "strict")
         try:
             with Feed(servers, "fleeting", 1, at_once=100) as feed:
                 wait_until(lambda: strict.exception() is not None, "the strict query ends", SECONDS_MAX)
                 wait_until(lambda: batches_of(query) >= 10, "ten batches", SECONDS_MAX)
                 feed.stop()
             with Client(servers) as client:
-                from ottla.client.fetching.offsets import LATEST, list_offsets
-
                 partition = TopicPartition("fleeting", 0)
                 end = client.run(list_offsets, {partition: LATEST})[partition].offset
             wait_until(lambda: read_up_to(query, {"fleeting": {"0": end}}), "the end is read", SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""Queries killed with -9 at random moments and started again: the archive is exact, and the copy holds all."""
+"""Queries killed with -9 at random moments and started again: the archive is exact, the copy holds all."""
 
 from __future__ import annotations
 

@@ -78,10 +78,9 @@ def contents(servers: str, topic: str) -> dict[tuple[int, int], int]:
     with Client(servers) as client:
         (found,) = client.run(describe_topics, [topic]).topics
         partitions = [TopicPartition(topic, row.partition_index) for row in found.partitions]
-        ends = {
-            p: row.offset for p, row in client.run(list_offsets, dict.fromkeys(partitions, LATEST)).items()
-        }
-        consumer = client.consumer()
+        found_ends = client.run(list_offsets, dict.fromkeys(partitions, LATEST))
+        ends = {partition: row.offset for partition, row in found_ends.items()}
+        consumer = client.consumer(auto_offset_reset="earliest")
         consumer.assign(dict.fromkeys(partitions, 0))
         at = dict.fromkeys(partitions, 0)
         held: dict[tuple[int, int], int] = {}

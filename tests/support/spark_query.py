@@ -1,7 +1,7 @@
 """A program that dies: archives a topic and copies it into another, and goes on where it was when run again.
 
-``spark_query.py SERVERS SOURCE TARGET DIRECTORY``. Both queries take small batches, so that a kill finds them at
-every step. It prints a line when Spark is up, and one for each batch of the archive.
+``spark_query.py SERVERS SOURCE TARGET DIRECTORY``. Both queries take small batches, so that a kill finds them
+at every step. It prints a line when Spark is up, and one for each batch of the archive.
 """
 
 from __future__ import annotations
