@@ -1,4 +1,4 @@
-"""Leaders killed, topics made anew, logs cut short under running queries: nothing repeated, or lost unsaid."""
+"""Leaders killed, topics made anew, logs cut short under running queries: nothing repeats or goes unsaid."""
 
 from __future__ import annotations
 
