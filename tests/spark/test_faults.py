@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,22 +142,29 @@ def test_a_leader_killed_in_mid_stream_costs_no_row(
 
 
 def in_mid_job(spark: SparkSession, job: Callable[[], Any], disturb: Callable[[], None]) -> Any:
-    """Run a job, and disturb it when some of its tasks have ended and others have not."""
-    results: list[Any] = []
-    worker = Thread(target=lambda: results.append(job()))
-    worker.start()
+    """Run a job, and disturb it when some of its tasks have ended and others have not.
+
+    The job has this thread: Spark finds sources in Python by the session that is active in its thread.
+    """
     tracker = spark.sparkContext.statusTracker()
+    is_over, disturbed = Event(), Event()
 
-    def is_half_done() -> bool:
-        assert worker.is_alive(), "the job ended too soon"
-        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        return any(i is not None and 2 < i.numCompletedTasks < i.numTasks - 8 for i in infos)
+    def watch() -> None:
+        while not is_over.wait(0.005):
+            infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            if any(i is not None and 2 < i.numCompletedTasks < i.numTasks - 8 for i in infos):
+                disturb()
+                disturbed.set()
+                return
 
-    wait_until(is_half_done, "some tasks have ended", SECONDS_MAX, every=0.005)
-    disturb()
-    worker.join(SECONDS_MAX)
-    assert results, "the job ended well"
-    return results[0]
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        return job()
+    finally:
+        is_over.set()
+        watcher.join()
+        assert disturbed.is_set(), "the job ended too soon"
 
 
 @pytest.mark.long
@@ -186,7 +193,7 @@ def test_a_leader_killed_in_mid_batch_costs_no_row(spark: SparkSession, cluster:
     writer = numbers.write.format("ottla").option("kafka.bootstrap.servers", servers)
     saved = writer.option("topic", "poured").mode("append")
     try:
-        in_mid_job(spark, lambda: saved.save() or True, kill)
+        in_mid_job(spark, saved.save, kill)
     finally:
         restart()
     assert set(contents(servers, "poured").values()) == set(range(count))
@@ -219,7 +226,7 @@ def test_a_topic_made_again_under_a_running_query_ends_it_or_is_read_anew(
     assert isinstance(said, SparkRefused)
     assert "renewed-0" in str(said)
     assert "read up to" in str(said)
-    assert "with failOnDataLoss=false the query goes on" in str(said)
+    assert "with failOnDataLoss=false the query goes on without" in str(said)
     assert offsets_in(spark, tmp_path / "strict") == list(range(30))
     assert offsets_in(spark, tmp_path / "lenient") == sorted([*range(30), *range(50)])
 
@@ -239,14 +246,14 @@ def test_retention_that_overtakes_a_running_query_loses_only_what_it_took(
         short = {"segment.bytes": "4000", "retention.bytes": "8000"}
         make(servers, "fleeting", partitions=1, replication_factor=1, configs=short)
         fill(servers, "fleeting", 100, 1)
-        # Faster than batches of 50 can follow.
+        # Faster than batches of 50 can follow; in the end the query is there all the same, in one step.
         limit = {"maxOffsetsPerTrigger": "50"}
         query = into_files(stream(spark, servers, "fleeting", failOnDataLoss="false", **limit), tmp_path)
         strict = into_files(stream(spark, servers, "fleeting", **limit), tmp_path / "strict")
         try:
             with Feed(servers, "fleeting", 1, at_once=100) as feed:
                 wait_until(lambda: strict.exception() is not None, "the strict query ends", SECONDS_MAX)
-                wait_until(lambda: batches_of(query) >= 10, "ten batches", SECONDS_MAX)
+                wait_until(lambda: batches_of(query) >= 5, "five batches with rows", SECONDS_MAX)
                 feed.stop()
             with Client(servers) as client:
                 partition = TopicPartition("fleeting", 0)
@@ -258,7 +265,7 @@ def test_retention_that_overtakes_a_running_query_loses_only_what_it_took(
 
         said = explained(strict.exception())
         assert isinstance(said, SparkRefused)
-        assert "are no longer in the log, which begins at" in said.what
+        assert "of fleeting-0 are no longer in the log, which begins at" in str(said)
         found = offsets_in(spark, tmp_path)
         assert len(found) == len(set(found)), "nothing is repeated"
         assert found[-1] == end - 1

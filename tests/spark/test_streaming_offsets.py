@@ -196,6 +196,22 @@ def test_retention_that_overtakes_a_stream_is_told_to_the_offset_or_passed_over(
     assert rows(lenient, start, end) == [(0, n) for n in range(12, 20)]
 
 
+def test_what_retention_took_is_told_by_the_driver_and_passed_over_in_one_step(cluster: Cluster) -> None:
+    make(cluster, "outrun", 1)
+    send(cluster, "outrun", 0, 40)
+    strict, lenient = a_reader(cluster, "outrun"), a_reader(cluster, "outrun", failOnDataLoss="false")
+    start = {"outrun": {"0": 5}}
+
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(delete_records, {TopicPartition("outrun", 0): 30})
+
+    with pytest.raises(DataLoss, match=r"offsets \[5, 30\) of outrun-0 are no longer in the log"):
+        strict.latestOffset(start, ReadAllAvailable())
+    end = lenient.latestOffset(start, ReadMaxRows(4))
+    assert ends(end) == {"outrun": {"0": 34}}
+    assert rows(lenient, start, end) == [(0, n) for n in range(30, 34)]
+
+
 def test_a_checkpoint_without_ids_is_read_as_before(cluster: Cluster) -> None:
     make(cluster, "elder", 1)
     send(cluster, "elder", 0, 3)
