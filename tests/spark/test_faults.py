@@ -251,9 +251,8 @@ def test_retention_that_overtakes_a_running_query_loses_only_what_it_took(
         query = into_files(stream(spark, servers, "fleeting", failOnDataLoss="false", **limit), tmp_path)
         strict = into_files(stream(spark, servers, "fleeting", **limit), tmp_path / "strict")
         try:
-            with Feed(servers, "fleeting", 1, at_once=100) as feed:
+            with Feed(servers, "fleeting", 1, at_once=50) as feed:
                 wait_until(lambda: strict.exception() is not None, "the strict query ends", SECONDS_MAX)
-                wait_until(lambda: batches_of(query) >= 5, "five batches with rows", SECONDS_MAX)
                 feed.stop()
             with Client(servers) as client:
                 partition = TopicPartition("fleeting", 0)
