@@ -118,10 +118,6 @@ LONG: dict[str, dict[str, Any]] = {
     ),
     "times of the broker": read(subscribe="stamped"),
     "a log that was compacted": read(subscribe="compacted"),
-    "a beginning behind the end": {
-        **read(startingOffsets='{"judged":{"0":100000,"1":100000,"2":100000}}'),
-        "is_empty": True,
-    },
     "a log whose beginning is lost, leniently": read(
         subscribe="lost", startingOffsets='{"lost":{"0":3}}', failOnDataLoss="false"
     ),
@@ -207,6 +203,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "offsets that leave out a partition": refused(startingOffsets='{"judged":{"0":3,"1":-2}}'),
     "a time after every record": refused(startingTimestamp=str(BASE_MS * 2)),
     "a topic that is not there": refused(subscribe="nowhere"),
+    "a batch from behind the end": refused(startingOffsets='{"judged":{"0":100000,"1":-2,"2":-2}}'),
     "a stream from behind the end": {
         **read("stream", startingOffsets='{"judged":{"0":100000,"1":100000,"2":100000}}'),
         "may_fail": True,

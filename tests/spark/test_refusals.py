@@ -83,6 +83,10 @@ def save(rows: DataFrame, servers: str, **options: str) -> None:
             "it leaves out refusing-1; name every partition; -2 is earliest, -1 latest",
         ),
         (
+            {"subscribe": "refusing", "startingOffsets": '{"refusing":{"0":-2,"1":77777}}'},
+            "option startingOffsets: refusing-1 ends at ",
+        ),
+        (
             {"subscribe": "refusing", "colour": "red"},
             "option colour='red': there is no such option; there are subscribe, ",
         ),

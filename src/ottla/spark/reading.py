@@ -88,7 +88,13 @@ class BatchReader(DataSourceReader):
 
 
 def _check_kept(view: ClusterView, start: Offsets, end: Offsets) -> None:
-    """Offsets that retention has taken are told here, before a task falls over them."""
+    """Offsets that are not there, or not any more, are told here, before a task falls over them."""
+    for partition, offset in start.items():
+        if offset > end[partition]:
+            raise DataLoss(
+                f"option startingOffsets: {partition} ends at {end[partition]}, before {offset}",
+                "take an offset that exists, or -2 (earliest)",
+            )
     wanted = [partition for partition, offset in start.items() if offset < end[partition]]
     for partition, first in view.ends(wanted, EARLIEST).items():
         behind = min(first, end[partition])
