@@ -200,6 +200,14 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a deserializer": refused(kafka_key_deserializer="java.lang.String"),
     "interceptors": refused(kafka_interceptor_classes="x"),
     "offsets that are no JSON": refused(startingOffsets="{oops"),
+    "offsets that leave out a partition": refused(startingOffsets='{"judged":{"0":3,"1":-2}}'),
+    "a time after every record": refused(startingTimestamp=str(BASE_MS * 2)),
+    "a topic that is not there": refused(subscribe="nowhere"),
+    "a batch from behind the end": refused(startingOffsets='{"judged":{"0":100000,"1":-2,"2":-2}}'),
+    "a stream from behind the end": {
+        **read("stream", startingOffsets='{"judged":{"0":100000,"1":100000,"2":100000}}'),
+        "may_fail": True,
+    },
 }
 QUESTIONS = {
     **SHORT,

@@ -225,7 +225,7 @@ def test_lost_offsets_are_named_or_skipped(cluster: Cluster) -> None:
 
     from ottla.spark.errors import DataLoss
 
-    with pytest.raises(DataLoss, match=r"offsets \[3, 10\) are no longer in the log"):
+    with pytest.raises(DataLoss, match=r"offsets \[3, 10\) of retention-0 are no longer in the log"):
         list(read_range(read_options(given, is_stream=False), read_schema(False), wanted))
     lenient = read_options({**given, "failOnDataLoss": "false"}, is_stream=False)
     batches = list(read_range(lenient, read_schema(False), wanted))

@@ -11,9 +11,10 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
-from ottla.client.admin.topics import a_topic, create_topics
+from ottla.client.admin.topics import a_topic, create_topics, delete_records
 from ottla.client.blocking import Client
 from ottla.launch.cluster import Cluster
+from ottla.model.ids import TopicPartition
 from ottla.spark.errors import SparkRefused
 from ottla.spark.jobs.streams import explained
 
@@ -82,6 +83,10 @@ def save(rows: DataFrame, servers: str, **options: str) -> None:
             "it leaves out refusing-1; name every partition; -2 is earliest, -1 latest",
         ),
         (
+            {"subscribe": "refusing", "startingOffsets": '{"refusing":{"0":-2,"1":77777}}'},
+            "option startingOffsets: refusing-1 ends at ",
+        ),
+        (
             {"subscribe": "refusing", "colour": "red"},
             "option colour='red': there is no such option; there are subscribe, ",
         ),
@@ -95,6 +100,22 @@ def test_a_read_is_refused_with_option_value_and_remedy(
     spark: SparkSession, servers: str, options: dict[str, str], said: str
 ) -> None:
     assert said in refusal(lambda: read(spark, servers, **options).count())
+
+
+def test_offsets_that_retention_took_are_named_by_the_driver(spark: SparkSession, servers: str) -> None:
+    with Client(servers) as client:
+        client.run(create_topics, [a_topic("shortened", partitions=1, replication_factor=1)])
+        producer = client.producer()
+        for _ in range(9):
+            producer.send("shortened", b"x")
+        producer.flush()
+        client.run(delete_records, {TopicPartition("shortened", 0): 5})
+    asked = {"subscribe": "shortened", "startingOffsets": '{"shortened":{"0":2}}'}
+
+    said = refusal(lambda: read(spark, servers, **asked).count())
+
+    assert "option startingOffsets: offsets [2, 5) of shortened-0 are no longer in the log" in said
+    assert read(spark, servers, failOnDataLoss="false", **asked).count() == 4
 
 
 def test_a_cluster_that_is_gone_is_named(spark: SparkSession) -> None:
@@ -138,7 +159,13 @@ def test_a_cluster_that_is_gone_is_named(spark: SparkSession) -> None:
         (
             ["repeat('x', 3000) AS value"],
             {"topic": "narrow"},
-            "raise the topic's max.message.bytes, or lower option kafka.batch.size",
+            "raise the topic's max.message.bytes, or lower option kafka.batch.size=524288",
+        ),
+        pytest.param(
+            ["repeat('x', 3000) AS value"],
+            {"topic": "narrow", "kafka.batch.size": "100"},
+            "with 1 records: ",
+            marks=pytest.mark.long,
         ),
         (
             ["'x' AS value"],

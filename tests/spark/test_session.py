@@ -25,8 +25,14 @@ from ottla.spark.session import spark_session
 signal.signal(signal.SIGINT, signal.default_int_handler)
 children = Path(f"/proc/self/task/{os.getpid()}/children")
 
+def has_started_another():
+    # Before that, Python may be in its hooks around a fork, where it drops an interrupt.
+    own = Path("/proc/self/cmdline").read_bytes()
+    started = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children.read_text().split()]
+    return any(line and line != own for line in started)
+
 def interrupt():
-    while not children.read_text():
+    while not has_started_another():
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
 

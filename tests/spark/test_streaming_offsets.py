@@ -136,10 +136,13 @@ def test_available_now_ends_where_the_log_ended(cluster: Cluster) -> None:
     assert ends(reader.latestOffset(reader.initialOffset(), ReadAllAvailable())) == {"bounded": {"0": 5}}
 
 
-def test_a_topic_deleted_and_made_again_is_told_as_data_loss(cluster: Cluster) -> None:
+def test_a_topic_deleted_and_made_again_is_told_as_data_loss(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     make(cluster, "reborn", 1)
     send(cluster, "reborn", 0, 5)
     strict, lenient = a_reader(cluster, "reborn"), a_reader(cluster, "reborn", failOnDataLoss="false")
+    assert strict.initialOffset() == lenient.initialOffset()
     start = strict.latestOffset(strict.initialOffset(), ReadAllAvailable())
 
     with Client(cluster.bootstrap_servers) as client:
@@ -154,6 +157,8 @@ def test_a_topic_deleted_and_made_again_is_told_as_data_loss(cluster: Cluster) -
 
     assert gone == {}
     assert rows(lenient, gone, back) == [(0, 0), (0, 1)]
+    told = [record.getMessage() for record in caplog.records if "data loss" in record.getMessage()]
+    assert told == ["data loss what=reborn-0 is gone; it was read up to offset 5"], "once"
 
 
 def test_a_topic_made_again_is_told_as_data_loss_however_long_it_has_become(cluster: Cluster) -> None:
@@ -186,9 +191,25 @@ def test_retention_that_overtakes_a_stream_is_told_to_the_offset_or_passed_over(
     with Client(cluster.bootstrap_servers) as client:
         client.run(delete_records, {TopicPartition("overtaken", 0): 12})
 
-    with pytest.raises(DataLoss, match=r"offsets \[0, 12\) are no longer in the log, which begins at 12"):
+    with pytest.raises(DataLoss, match=r"offsets \[0, 12\) of overtaken-0 are no longer in the log"):
         rows(strict, start, end)
     assert rows(lenient, start, end) == [(0, n) for n in range(12, 20)]
+
+
+def test_what_retention_took_is_told_by_the_driver_and_passed_over_in_one_step(cluster: Cluster) -> None:
+    make(cluster, "outrun", 1)
+    send(cluster, "outrun", 0, 40)
+    strict, lenient = a_reader(cluster, "outrun"), a_reader(cluster, "outrun", failOnDataLoss="false")
+    start = {"outrun": {"0": 5}}
+
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(delete_records, {TopicPartition("outrun", 0): 30})
+
+    with pytest.raises(DataLoss, match=r"offsets \[5, 30\) of outrun-0 are no longer in the log"):
+        strict.latestOffset(start, ReadAllAvailable())
+    end = lenient.latestOffset(start, ReadMaxRows(4))
+    assert ends(end) == {"outrun": {"0": 34}}
+    assert rows(lenient, start, end) == [(0, n) for n in range(30, 34)]
 
 
 def test_a_checkpoint_without_ids_is_read_as_before(cluster: Cluster) -> None:

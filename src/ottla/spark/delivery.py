@@ -170,6 +170,11 @@ class BatchSender:
             return SparkRefused(
                 f"topic {batch.topic} refuses a batch of {len(batch.data)} bytes with "
                 f"{batch.header.record_count} records: {cause}",
-                "raise the topic's max.message.bytes, or lower option kafka.batch.size",
+                "raise the topic's max.message.bytes, or "
+                + (
+                    "make the value smaller"
+                    if batch.header.record_count == 1
+                    else f"lower option kafka.batch.size={self._config.batch_size}"
+                ),
             )
         return error

@@ -101,13 +101,15 @@ class RangeFetcher:
         earliest = self._client.run(list_offsets, {partition: EARLIEST})[partition].offset
         behind = min(earliest, self._range.end)
         if behind <= position:
-            lost = f"[{position}, {self._range.end}) are beyond the end of the log"
+            lost = f"[{position}, {self._range.end}) of {partition} are beyond the end of the log"
             behind = self._range.end
         else:
-            lost = f"[{position}, {behind}) are no longer in the log, which begins at {earliest}"
+            lost = (
+                f"[{position}, {behind}) of {partition} are no longer in the log, which begins at {earliest}"
+            )
         if self._fails:
             raise DataLoss(
-                f"data loss: offsets {lost} of {partition}",
+                f"data loss: offsets {lost}",
                 "with failOnDataLoss=false the query goes on without them; "
                 "raise the topic's retention, or read sooner",
             )

@@ -10,7 +10,7 @@ from ottla.model.ids import TopicPartition
 from ottla.spark.connections import client_for
 from ottla.spark.errors import DataLoss
 from ottla.spark.offsets import ClusterView, Offsets
-from ottla.spark.options import LATEST, End, ReadOptions
+from ottla.spark.options import EARLIEST, LATEST, ByOffset, End, ReadOptions
 from ottla.spark.ranges import OffsetRange, split_ranges
 
 
@@ -61,6 +61,8 @@ class BatchReader(DataSourceReader):
         end = view.resolve(options.ending, partitions)
         if options.ending != End(LATEST):
             end = self._within_log(view, end)
+        if isinstance(options.starting, ByOffset) and options.fail_on_data_loss:
+            _check_kept(view, start, end)
         ranges: Sequence[InputPartition] = plan_ranges(options, start, end)
         # Spark calls read() with None when there is no partition; an empty range reads nothing.
         return ranges or [OffsetRange(TopicPartition("", 0), 0, 0)]
@@ -83,3 +85,22 @@ class BatchReader(DataSourceReader):
                 "take an offset that exists, latest, or failOnDataLoss=false",
             )
         return {p: min(offset, latest[p]) for p, offset in end.items()}
+
+
+def _check_kept(view: ClusterView, start: Offsets, end: Offsets) -> None:
+    """Offsets that are not there, or not any more, are told here, before a task falls over them."""
+    for partition, offset in start.items():
+        if offset > end[partition]:
+            raise DataLoss(
+                f"option startingOffsets: {partition} ends at {end[partition]}, before {offset}",
+                "take an offset that exists, or -2 (earliest)",
+            )
+    wanted = [partition for partition, offset in start.items() if offset < end[partition]]
+    for partition, first in view.ends(wanted, EARLIEST).items():
+        behind = min(first, end[partition])
+        if start[partition] < behind:
+            raise DataLoss(
+                f"option startingOffsets: offsets [{start[partition]}, {behind}) of {partition} are no "
+                f"longer in the log, which begins at {first}",
+                "begin there, or at -2 (earliest), or go on without them with failOnDataLoss=false",
+            )

@@ -60,7 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
         """Where the next micro-batch ends; ``start`` itself if it shall not begin yet."""
-        started = start or self.initialOffset()
+        started = self.initialOffset() if start is None else start  # Without topics it is empty.
         begin = from_dict(started)
         self._commit_to_group(dict(begin))
         view = self._view()
@@ -72,6 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = end
         self._forget_remade(begin, remade(ids_of(started), ids))
         self._check_lost(begin, end)
+        self._pass_over_lost(view, begin, end)
         begin |= self._begin_of_new(view, begin, end)
         if self._available_now is None and self._waits_for_more(begin, end):
             return as_dict(from_dict(started), ids_of(started))
@@ -150,12 +151,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif end[partition] < offset:
                 self._lost(f"{partition} ends at {end[partition]}, and was read up to {offset}")
 
+    def _pass_over_lost(self, view: ClusterView, begin: Offsets, end: Offsets) -> None:
+        """What retention took before it was read is told here, before a task falls over it.
+
+        A query that goes on does so where the log begins, in one step: limits count what can be read.
+        """
+        unread = [partition for partition, offset in begin.items() if offset < end.get(partition, offset)]
+        for partition, first in view.ends(unread, EARLIEST).items():
+            offset, behind = begin[partition], min(first, end[partition])
+            if offset < behind:
+                where = f"are no longer in the log, which begins at {first}"
+                self._lost(f"offsets [{offset}, {behind}) of {partition} {where}")
+                begin[partition] = behind
+
     def _lost(self, what: str) -> None:
         if self._options.fail_on_data_loss:
             raise DataLoss(
                 f"data loss: {what}",
-                "with failOnDataLoss=false the query goes on; after a topic was made again, start with a new "
-                "checkpoint",
+                "with failOnDataLoss=false the query goes on without; after a topic was made again, start "
+                "with a new checkpoint",
             )
         log.warning("data loss what=%s", what)
 
