@@ -30,13 +30,17 @@ def main(arguments: list[str]) -> int:
         reason = move_inside(seeded)
         tell(f"network and disks cannot be hurt here ({reason}): those faults are left out")
     directory = options.keep or Path(tempfile.mkdtemp(prefix="ottla-chaos-"))
+    is_kept = True
     try:
         run = Run(options, directory, tell)
         outcome = run.run()
         tell(summary(options, outcome))
+        is_kept = options.keep is not None or bool(outcome.violations)
         return 1 if outcome.violations else 0
     finally:
-        if options.keep is None:
+        if is_kept:
+            tell(f"history, logs and data are in {directory}")
+        else:
             shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -10,6 +10,8 @@ from chaos.history import HistoryFile, Runs, read_value
 from chaos.workers.common import QUICK, Orders, Task
 
 WRITE_EVERY_S = 0.25
+WORDY = {"log_level": 7, "debug": "topic,consumer,metadata"}
+"""A reader that hangs has to explain itself; its log tells each change of a leader, not each fetch."""
 
 
 class Reading:
@@ -55,6 +57,7 @@ def work(task: Task, orders: Orders) -> None:
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             **QUICK,
+            **WORDY,
         }
     )
     starts = {int(p): offset for p, offset in task.options.get("starts", {}).items()}
