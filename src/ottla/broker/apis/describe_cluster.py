@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ottla.broker import authorized_operations
+from ottla.broker.apis.metadata import brokers_shown
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.describe_cluster import (
@@ -25,7 +26,7 @@ def handle(node: "Node", request: Request, body: DescribeClusterRequest) -> Desc
     image = node.metadata
     brokers = [
         DescribeClusterBroker(broker_id=live.broker, host=endpoint.host, port=endpoint.port, rack=live.rack)
-        for live in image.brokers.values()
+        for live in brokers_shown(node)
         if (endpoint := live.endpoints.get(request.listener)) is not None
     ]
     wants_operations = body.include_cluster_authorized_operations

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker import authorized_operations, topic_names
 from ottla.broker.metadata_encoding import frame_with_topics
-from ottla.broker.metadata_image import MetadataImage, PartitionInfo, TopicInfo
+from ottla.broker.metadata_image import LiveBroker, MetadataImage, PartitionInfo, TopicInfo
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_BROKER, ZERO_TOPIC_ID, BrokerId, TopicId
@@ -34,7 +34,7 @@ def handle(node: "Node", request: Request, body: MetadataRequest) -> MetadataRes
         rows += [_missing_row(node, name, may_create) for name in missing]
     wants_operations = body.include_cluster_authorized_operations and 8 <= version <= 10
     answer = MetadataResponse(
-        brokers=_brokers(node.metadata, request.listener),
+        brokers=_brokers(node, request.listener),
         cluster_id=node.cluster_id,
         controller_id=node.metadata.controller,
         cluster_authorized_operations=(
@@ -170,9 +170,21 @@ def _reachable(image: MetadataImage, brokers: tuple[BrokerId, ...], listener: st
     return tuple(broker for broker in brokers if image.endpoint(broker, listener) is not None)
 
 
-def _brokers(image: MetadataImage, listener: str) -> list[MetadataResponseBroker]:
+def _brokers(node: "Node", listener: str) -> list[MetadataResponseBroker]:
     return [
         MetadataResponseBroker(node_id=live.broker, host=endpoint.host, port=endpoint.port, rack=live.rack)
-        for live in image.brokers.values()
+        for live in brokers_shown(node)
         if (endpoint := live.endpoints.get(listener)) is not None
     ]
+
+
+def brokers_shown(node: "Node") -> Iterable[LiveBroker]:
+    """Who is alive; as long as no controller has told, this broker alone, which it surely is.
+
+    Kafka then names nobody, and librdkafka, which forgets the brokers that an answer does not name, may have
+    nobody left to ask, and hang for good.
+    """
+    if node.metadata.brokers:
+        return node.metadata.brokers.values()
+    endpoints = {endpoint.listener: endpoint for endpoint in node.config.listeners.advertised_listeners}
+    return [LiveBroker(node.broker_id, endpoints, node.config.broker_rack)]
