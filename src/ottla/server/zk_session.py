@@ -64,8 +64,10 @@ T = TypeVar("T")
 Notification: TypeAlias = WatchEvent | SessionEvent
 Listener: TypeAlias = Callable[[Notification], None]
 Then: TypeAlias = Callable[[Result], None]
-IN_FLIGHT_MAX = 8
-"""How many requests of ``read_many`` or ``write_many`` may wait in the server's memory."""
+READS_IN_FLIGHT_MAX = 8
+"""How many answers of ``read_many`` may wait in the server's memory."""
+WRITES_IN_FLIGHT_MAX = 32
+"""How many requests of ``write_many`` may: they are smaller."""
 
 
 class ZooKeeperUnavailable(Exception):
@@ -257,7 +259,7 @@ class ZooKeeperClient:
         in_flight: deque[tuple[MultiRead, asyncio.Future[MultiDone | Failed | Lost]]] = deque()
         requests = deque(plan_reads(ops, data_bytes=data_bytes))
         while requests or in_flight:
-            while requests and len(in_flight) < IN_FLIGHT_MAX:
+            while requests and len(in_flight) < READS_IN_FLIGHT_MAX:
                 request = requests.popleft()
                 in_flight.append((request, self.submit(request)))
             request, future = in_flight.popleft()
@@ -283,7 +285,7 @@ class ZooKeeperClient:
         outcomes: list[MultiDone | MultiFailed | Failed | Lost] = []
         in_flight: deque[asyncio.Future[MultiDone | MultiFailed | Failed | Lost]] = deque()
         for request in fenced_writes(fence, ops):
-            while len(in_flight) >= IN_FLIGHT_MAX:
+            while len(in_flight) >= WRITES_IN_FLIGHT_MAX:
                 outcomes.append(await in_flight.popleft())
             in_flight.append(self.submit(request))
         while in_flight:

@@ -352,12 +352,12 @@ def test_many_writes_stand_or_fall_with_their_fence(zookeeper: Chroot) -> None:
             await client.submit(Create("/fence"))
             fence = Check("/fence", 0)
 
-            made = await client.write_many(fence, (Create(f"/{number}") for number in range(12 * WRITES_MAX)))
+            made = await client.write_many(fence, (Create(f"/{number}") for number in range(40 * WRITES_MAX)))
             await client.submit(SetData("/fence", b"another's", 0))
             late = await client.write_many(fence, (SetData(f"/{number}", b"x", 0) for number in range(3)))
             untouched = await client.read_many(GetData(f"/{number}") for number in range(3))
 
-            assert [type(outcome) for outcome in made] == [MultiDone] * 12
+            assert [type(outcome) for outcome in made] == [MultiDone] * 40
             assert [(o.index, o.code) for o in late if isinstance(o, MultiFailed)] == [
                 (0, ZkCode.BAD_VERSION)
             ]
