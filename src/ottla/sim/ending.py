@@ -185,16 +185,22 @@ class Ending:
         ]
 
     def _replicas_end_equal(self) -> bool:
-        """All replicas of all partitions are in sync and end where their leader ends.
+        """All replicas of all partitions are in sync, have told their leader so, and end where it ends.
 
-        One that is not in sync may still hold a tail that it has to cut, however long that is.
+        One that is not, or was elected into the ISR and has not been heard of since, may still hold a tail
+        that it has to cut, however long that is.
         """
         for name in self.cluster.assignments():
             assigned, logs = self._assigned(name), self._replicas(name).values()
             in_sync = set((self.cluster.state_of(name) or {}).get("isr", ()))
             if len(logs) < len(assigned) or not in_sync.issuperset(assigned):
                 return False
-            if len({log.end_offset for log in logs}) != 1:
+            led = self._leader_log(name)
+            if (
+                led is None
+                or led.high_watermark < led.end_offset
+                or len({log.end_offset for log in logs}) != 1
+            ):
                 return False
         return True
 

