@@ -117,5 +117,5 @@ def _error(code: int) -> str:
         ErrorCode.LOG_DIR_NOT_FOUND: "LogDirNotFoundException",
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "ClusterAuthorizationException",
     }
-    known = next((name for error, name in classes.items() if error == code), None)
+    known = classes.get(ErrorCode(code))
     return f"org.apache.kafka.common.errors.{known}" if known else reason(code)
