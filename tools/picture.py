@@ -8,6 +8,7 @@ from rich.console import Console
 
 from ottla.cli.tools.topics_changed import create
 from ottla.cli.views.cluster_view import ClusterView
+from ottla.cli.views.controller_epoch import watched_epoch
 from ottla.cli.views.watch import EVENTS_SHOWN
 from ottla.cli.views.watching import looks, picture
 from ottla.client.blocking import Client
@@ -24,11 +25,12 @@ def main() -> None:
     with (
         Cluster(brokers=3, settings=SETTINGS, sync=False) as cluster,
         Client(cluster.bootstrap_servers) as client,
+        watched_epoch(cluster.zookeeper.connect) as epoch,
     ):
         for topic, partitions in (("orders", 3), ("payments", 2)):
             create(client, topic, partitions, 3, None, [], if_not_exists=False)
         events: deque[str] = deque(maxlen=EVENTS_SHOWN)
-        for count, (view, news) in enumerate(looks(client, every_ms=300, times=None)):
+        for count, (view, news) in enumerate(looks(client, epoch, every_ms=300, times=None)):
             events.extend(news)
             if count == 0:
                 cluster.brokers[1].kill()

@@ -42,7 +42,7 @@ from ottla.zookeeper.ops import (
     Op,
     SetData,
 )
-from support.node_bench import Bench
+from support.node_bench import Bench, a_config
 
 NAMES = {1: "one", 2: "two", 3: "three", 4: "four"}
 _REQUESTS: dict[int, Any] = {4: LeaderAndIsrRequest, 5: StopReplicaRequest, 6: UpdateMetadataRequest}
@@ -218,3 +218,32 @@ class ControllerBench(Bench):
                 )
             )
         )
+
+
+def in_office(*others: int, topics: dict[str, tuple[tuple[int, ...], ...]] | None = None) -> ControllerBench:
+    """Broker 1 is controller over itself and these brokers."""
+    bench = ControllerBench().start()
+    assert bench.node.controller.is_active
+    bench.register(*others)
+    for name, replicas in (topics or {}).items():
+        bench.create_topic(name, *replicas)
+    bench.told.clear()
+    bench.zk_log.clear()
+    return bench
+
+
+def serving(*others: int, topics: dict[str, tuple[tuple[int, ...], ...]] | None = None, **settings: object):
+    bench = ControllerBench(a_config(**settings))
+    bench.serves_itself = True
+    bench.start()
+    bench.register(*others)
+    for name, replicas in (topics or {}).items():
+        bench.create_topic(name, *replicas)
+    return bench
+
+
+def out_of_office() -> ControllerBench:
+    bench = serving(2)
+    bench.depose(by=2)
+    assert not bench.node.controller.is_active
+    return bench

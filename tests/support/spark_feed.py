@@ -9,7 +9,7 @@ from typing import Self
 
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
-from ottla.client.errors import NoSuchPartition
+from ottla.client.blocking_producer import Producer
 from ottla.client.fetching.offsets import LATEST, list_offsets
 from ottla.model.ids import TopicPartition
 
@@ -50,27 +50,19 @@ class Feed:
 
     def _run(self) -> None:
         try:
-            left: list[int] = []
-            while left or not self._stop.is_set():
-                with Client(self._servers) as client:
-                    left = self._feed(client, left)
+            with Client(self._servers) as client:
+                producer = client.producer()
+                while not self._stop.wait(EVERY_S):
+                    self._feed(producer)
         except BaseException as error:  # noqa: BLE001 - told by stop()
             self._error = error
 
-    def _feed(self, client: Client, left: list[int]) -> list[int]:
-        """Write until it is over; or the numbers of partitions that are newer than what the client knows."""
-        producer = client.producer()
-        while left or not self._stop.wait(EVERY_S):
-            numbers = left or range(self.sent, self.sent + self._at_once)
-            sent = {n: producer.send(self._topic, b"%d" % n, partition=n % self.partitions) for n in numbers}
-            producer.flush()
-            left = [n for n, delivery in sent.items() if isinstance(delivery.error, NoSuchPartition)]
-            for n in set(sent) - set(left):
-                producer.wait(sent[n])
-            if left:
-                break
-            self.sent = max(self.sent, max(numbers) + 1)
-        return left
+    def _feed(self, producer: Producer) -> None:
+        numbers = range(self.sent, self.sent + self._at_once)
+        sent = [producer.send(self._topic, b"%d" % n, partition=n % self.partitions) for n in numbers]
+        for delivery in sent:
+            producer.wait(delivery)
+        self.sent = numbers.stop
 
 
 def contents(servers: str, topic: str) -> dict[tuple[int, int], int]:

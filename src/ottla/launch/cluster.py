@@ -105,6 +105,7 @@ class BrokerProcess:
         self._is_asked = True
         with suppress(ProcessLookupError):  # it ended a moment ago
             self._running().send(signal.SIGTERM)
+            self._running().send(signal.SIGCONT)  # A frozen one would never hear it.
 
     def stop(self) -> None:
         """Its controlled shutdown, to the end."""

@@ -81,6 +81,7 @@ class BlockingZooKeeper:
         *,
         session_timeout_ms: int = 18_000,
         limit_ms: int | None = None,
+        refused_ms: int | None = None,
         auth: Sequence[tuple[str, bytes]] = (),
         tls: ssl.SSLContext | None = None,
         needs_chroot: bool = True,
@@ -88,6 +89,7 @@ class BlockingZooKeeper:
         self.events: queue.SimpleQueue[Notification] = queue.SimpleQueue()
         self._connect_string = connect_string
         self._limit_ms = limit_ms
+        self._refused_ms = refused_ms
         self._needs_chroot = needs_chroot
         self._options = {
             "session_timeout_ms": session_timeout_ms,
@@ -112,7 +114,9 @@ class BlockingZooKeeper:
         return self
 
     async def _connect(self) -> ZooKeeperClient:
-        client = await ZooKeeperClient.connect(self._connect_string, limit_ms=self._limit_ms, **self._options)
+        client = await ZooKeeperClient.connect(
+            self._connect_string, limit_ms=self._limit_ms, refused_ms=self._refused_ms, **self._options
+        )
         if self._needs_chroot and not await client.chroot_exists():
             await client.close()
             raise ZooKeeperUnavailable(

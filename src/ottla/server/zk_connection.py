@@ -8,6 +8,8 @@ from typing import Protocol, cast
 
 from ottla.zookeeper.connect_string import Host
 
+REFUSED = "connection refused"
+
 
 class Owner(Protocol):
     """Who is told of a connection."""
@@ -97,5 +99,5 @@ def _same(connection: Connection) -> Connection:
 def why_unreachable(problem: OSError) -> str:
     """The reason in a few words."""
     if isinstance(problem, ConnectionRefusedError) or "Connect call failed" in str(problem):
-        return "connection refused"
+        return REFUSED
     return (problem.strerror or str(problem)).lower()

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
-from ottla.server.zk_connection import Connection, reach, why_unreachable
+from ottla.server.zk_connection import REFUSED, Connection, reach, why_unreachable
 from ottla.zookeeper.batches import BATCH_REPLY_BYTES_MAX, fenced_writes, halves, plan_reads
 from ottla.zookeeper.connect_string import Host, parse_connect_string
 from ottla.zookeeper.ops import (
@@ -113,16 +113,24 @@ class ZooKeeperClient:
 
     @classmethod
     async def connect(
-        cls, connect_string: str, *, limit_ms: int | None = None, **options: Any
+        cls,
+        connect_string: str,
+        *,
+        limit_ms: int | None = None,
+        refused_ms: int | None = None,
+        **options: Any,
     ) -> "ZooKeeperClient":
-        """A client with a session, or ``ZooKeeperUnavailable`` after the limit (the session time-out)."""
+        """A client with a session, or ``ZooKeeperUnavailable`` after the limit (the session time-out).
+
+        ``refused_ms`` is how long it may take where every server refuses the connection.
+        """
         try:
             client = cls(connect_string, **options)
         except ValueError as problem:
             raise ZooKeeperUnavailable(f"{problem}.") from None
         client.start()
         try:
-            await client.wait_until_connected(limit_ms)
+            await client.wait_until_connected(limit_ms, refused_ms)
             if client._session.config.auth:
                 await client.submit(Exists("/"))  # answered only after the logins
                 client._raise_if_login_failed()
@@ -138,16 +146,31 @@ class ZooKeeperClient:
         self._session.start(self._now_ms())
         self._pump()
 
-    async def wait_until_connected(self, limit_ms: int | None = None) -> None:
+    async def wait_until_connected(self, limit_ms: int | None = None, refused_ms: int | None = None) -> None:
         """Return once the session is in use; ``ZooKeeperUnavailable`` says what hindered it."""
         limit = self._session.config.session_timeout_ms if limit_ms is None else limit_ms
+        first = limit if refused_ms is None else min(limit, refused_ms)
+        if await self._is_connected_within(first):
+            return
+        if first < limit and not self._is_refused_everywhere():
+            if await self._is_connected_within(limit - first):
+                return
+            first = limit
+        raise ZooKeeperUnavailable(self._why_unavailable(first))
+
+    async def _is_connected_within(self, limit_ms: int) -> bool:
         try:
-            async with asyncio.timeout(limit / 1000):
+            async with asyncio.timeout(limit_ms / 1000):
                 while not self.is_connected:
                     self._raise_if_login_failed()
                     await self._next_notification()
         except TimeoutError:
-            raise ZooKeeperUnavailable(self._why_unavailable(limit)) from None
+            return False
+        return True
+
+    def _is_refused_everywhere(self) -> bool:
+        failures = self._session.ring.failures
+        return all(failures.get(host) == REFUSED for host in self.ensemble.hosts)
 
     def _raise_if_login_failed(self) -> None:
         if self._session.state is State.AUTH_FAILED:

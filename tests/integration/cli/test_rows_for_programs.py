@@ -77,6 +77,28 @@ def test_replicas_that_were_compared_are_rows(topic: str, done: Run) -> None:
     assert "verification process is started" in ran.stderr
 
 
+EMPTY = {
+    "topics --list": (("topics", "--list", "--topic", "nothing.*"), "topic"),
+    "topics --describe": (
+        ("topics", "--describe", "--topic", "rows", "--unavailable-partitions"),
+        "topic,topic_id,partition,leader,replicas,isr,adding,removing,configs",
+    ),
+    "consumer-groups --list": (("consumer-groups", "--list", "--state", "dead"), "group,state"),
+    "configs": (
+        ("configs", "--describe", "--entity-type", "topics", "--entity-name", "rows"),
+        "entity_type,entity_name,name,value,source,sensitive",
+    ),
+    "reassign-partitions": (("reassign-partitions", "--list"), "partition,replicas,adding,removing"),
+}
+
+
+@pytest.mark.parametrize("what", EMPTY)
+def test_no_rows_are_a_header_alone(what: str, topic: str, done: Run) -> None:
+    words, header = EMPTY[what]
+
+    assert done(*words, "--output", "csv").stdout == f"{header}\n"
+
+
 def test_znodes_are_rows(topic: str, cluster: Cluster) -> None:
     def shell(*words: str) -> list[dict[str, Any]]:
         return rows_of(

@@ -1,18 +1,15 @@
-"""The controller's APIs, asked of a node in office that also hears its own orders."""
+"""The controller's APIs for topics, asked of a node in office that also hears its own orders."""
 
 from typing import Any
 
 import pytest
 
 from ottla.model.errors import ErrorCode as E
-from ottla.wire.apis.allocate_producer_ids import AllocateProducerIdsRequest
-from ottla.wire.apis.alter_partition import AlterPartitionRequest
 from ottla.wire.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from ottla.wire.apis.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.apis.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -25,33 +22,13 @@ from ottla.wire.apis.create_topics import (
     CreateTopicsRequest,
 )
 from ottla.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from ottla.wire.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
 from ottla.wire.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from ottla.wire.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from ottla.zookeeper import paths
-from ottla.zookeeper.ops import ANY_VERSION, Create, SetData
-from support.controller_bench import ControllerBench
-from support.node_bench import a_config
-
-
-def in_office(*others: int, topics: dict[str, tuple[tuple[int, ...], ...]] | None = None, **settings: object):
-    bench = ControllerBench(a_config(**settings))
-    bench.serves_itself = True
-    bench.start()
-    bench.register(*others)
-    for name, replicas in (topics or {}).items():
-        bench.create_topic(name, *replicas)
-    return bench
-
-
-def out_of_office() -> ControllerBench:
-    bench = in_office(2)
-    bench.depose(by=2)
-    assert not bench.node.controller.is_active
-    return bench
+from ottla.zookeeper.ops import Create
+from support.controller_bench import ControllerBench, out_of_office, serving
 
 
 def a_topic(name: str = "orders", partitions: int = 2, factor: int = 2, **more: Any) -> CreatableTopic:
@@ -69,7 +46,7 @@ def create(bench: ControllerBench, *topics: CreatableTopic, **more: Any) -> list
 
 class TestCreateTopics:
     def test_a_created_topic_has_leaders_when_the_answer_comes(self):
-        bench = in_office(2)
+        bench = serving(2)
 
         answer = bench.ask(CreateTopicsRequest(topics=[a_topic(partitions=3)]), 7)
 
@@ -82,7 +59,7 @@ class TestCreateTopics:
         assert settings["min.insync.replicas"] == "1"
 
     def test_overrides_are_kept_and_shown(self):
-        bench = in_office()
+        bench = serving()
         topic = a_topic(factor=1, configs=[CreatableTopicConfig(name="retention.ms", value="77")])
 
         answer = bench.ask(CreateTopicsRequest(topics=[topic]), 7)
@@ -92,14 +69,14 @@ class TestCreateTopics:
         assert b'"retention.ms":"77"' in (bench.data("/config/topics/orders") or b"")
 
     def test_minus_one_stands_for_the_defaults(self):
-        bench = in_office(2, num_partitions=4, default_replication_factor=2)
+        bench = serving(2, num_partitions=4, default_replication_factor=2)
 
         assert create(bench, a_topic(partitions=-1, factor=-1)) == [(0, None)]
 
         assert [len(a.replicas) for a in bench.topic("orders").partitions.values()] == [2, 2, 2, 2]
 
     def test_a_placement_by_hand_is_taken_as_it_is(self):
-        bench = in_office(2)
+        bench = serving(2)
         topic = a_topic(partitions=-1, factor=-1, assignments=by_hand((0, (2, 1)), (1, (1, 9))))
 
         create(bench, topic)
@@ -146,7 +123,7 @@ class TestCreateTopics:
         ],
     )
     def test_what_is_refused_and_why(self, topic: CreatableTopic, error: E, words: str):
-        bench = in_office(2, topics={"there": ((1,),), "with.dot": ((1,),)})
+        bench = serving(2, topics={"there": ((1,),), "with.dot": ((1,),)})
 
         [(code, message)] = create(bench, topic)
 
@@ -155,26 +132,26 @@ class TestCreateTopics:
         assert set(bench.children(paths.TOPICS)) == {"there", "with.dot"}
 
     def test_a_topic_named_twice_is_refused(self):
-        assert create(in_office(2), a_topic(), a_topic()) == [
+        assert create(serving(2), a_topic(), a_topic()) == [
             (E.INVALID_REQUEST, "Found multiple entries for this topic.")
         ]
 
     def test_validation_alone_writes_nothing(self):
-        bench = in_office(2)
+        bench = serving(2)
 
         assert create(bench, a_topic(), validate_only=True) == [(0, None)]
 
         assert bench.children(paths.TOPICS) == []
 
     def test_without_patience_the_topic_is_created_and_the_answer_says_timed_out(self):
-        bench = in_office(2)
+        bench = serving(2)
 
         assert create(bench, a_topic(), timeout_ms=0) == [(E.REQUEST_TIMED_OUT, None)]
 
         assert bench.children(paths.TOPICS) == ["orders"]
 
     def test_a_topic_without_leaders_is_waited_for_until_time_is_up(self):
-        bench = in_office(2)
+        bench = serving(2)
         topic = a_topic(partitions=-1, factor=-1, assignments=by_hand((0, (8,))))
         bench.send(bench.connect(), CreateTopicsRequest(topics=[topic], timeout_ms=5_000), 7)
         assert bench.written == []
@@ -189,7 +166,7 @@ class TestCreateTopics:
 
 class TestDeleteTopics:
     def test_a_deleted_topic_is_gone_when_the_answer_comes(self):
-        bench = in_office(2, topics={"orders": ((1, 2),)})
+        bench = serving(2, topics={"orders": ((1, 2),)})
 
         answer = bench.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1_000), 6)
 
@@ -200,7 +177,7 @@ class TestDeleteTopics:
         assert bench.children(paths.TOPICS) == []
 
     def test_by_id(self):
-        bench = in_office(topics={"orders": ((1,),)})
+        bench = serving(topics={"orders": ((1,),)})
         topic_id = bench.topic("orders").topic_id or b""
 
         answer = bench.ask(
@@ -217,7 +194,7 @@ class TestDeleteTopics:
         ]
 
     def test_by_name_and_id_at_once_is_no_clear_wish(self):
-        bench = in_office(topics={"orders": ((1,),)})
+        bench = serving(topics={"orders": ((1,),)})
         topic_id = bench.topic("orders").topic_id or b""
 
         answer = bench.ask(
@@ -232,13 +209,13 @@ class TestDeleteTopics:
         assert bench.has(paths.topic("orders"))
 
     def test_unknown_topics_are_named(self):
-        answer = in_office().ask(DeleteTopicsRequest(topic_names=("ghost",), timeout_ms=1_000), 5)
+        answer = serving().ask(DeleteTopicsRequest(topic_names=("ghost",), timeout_ms=1_000), 5)
 
         assert [row.error_code for row in answer.responses] == [E.UNKNOWN_TOPIC_OR_PARTITION]
 
     @pytest.mark.parametrize(("version", "error"), [(2, E.INVALID_REQUEST), (5, E.TOPIC_DELETION_DISABLED)])
     def test_where_deletion_is_switched_off(self, version: int, error: E):
-        bench = in_office(delete_topic_enable="false", topics={"orders": ((1,),)})
+        bench = serving(delete_topic_enable="false", topics={"orders": ((1,),)})
 
         answer = bench.ask(DeleteTopicsRequest(topic_names=("orders",), timeout_ms=1_000), version)
 
@@ -261,7 +238,7 @@ def grow(
 
 class TestCreatePartitions:
     def test_added_partitions_have_leaders_when_the_answer_comes(self):
-        bench = in_office(2, topics={"orders": ((2, 1),)})
+        bench = serving(2, topics={"orders": ((2, 1),)})
 
         assert grow(bench, 3) == [(0, None)]
 
@@ -273,14 +250,14 @@ class TestCreatePartitions:
         assert len(bench.node.metadata.topics["orders"].partitions) == 3
 
     def test_by_hand(self):
-        bench = in_office(2, topics={"orders": ((2, 1),)})
+        bench = serving(2, topics={"orders": ((2, 1),)})
 
         assert grow(bench, 2, (1, 2)) == [(0, None)]
 
         assert bench.led("orders", 1) == (1, 0, (1, 2))
 
     def test_validation_alone_writes_nothing(self):
-        bench = in_office(2, topics={"orders": ((2, 1),)})
+        bench = serving(2, topics={"orders": ((2, 1),)})
 
         assert grow(bench, 3, validate_only=True) == [(0, None)]
 
@@ -305,7 +282,7 @@ class TestCreatePartitions:
     def test_what_is_refused_and_why(
         self, count: int, hands: tuple[tuple[int, ...], ...], error: E, words: str
     ):
-        bench = in_office(2, topics={"orders": ((1, 2), (2, 1))})
+        bench = serving(2, topics={"orders": ((1, 2), (2, 1))})
 
         [(code, message)] = grow(bench, count, *hands)
 
@@ -314,12 +291,12 @@ class TestCreatePartitions:
         assert len(bench.topic("orders").partitions) == 2
 
     def test_a_topic_that_is_not_there(self):
-        assert grow(in_office(), 2, topic="ghost") == [
+        assert grow(serving(), 2, topic="ghost") == [
             (E.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'ghost' does not exist.")
         ]
 
     def test_not_while_the_topic_is_reassigned(self):
-        bench = in_office(2, 3, topics={"orders": ((1, 2),)})
+        bench = serving(2, 3, topics={"orders": ((1, 2),)})
         reassign(bench, {0: (3, 2)})
 
         [(code, _)] = grow(bench, 2)
@@ -327,7 +304,7 @@ class TestCreatePartitions:
         assert code == E.REASSIGNMENT_IN_PROGRESS
 
     def test_not_while_the_topic_is_deleted(self):
-        bench = in_office(2, topics={"orders": ((1, 2),)})
+        bench = serving(2, topics={"orders": ((1, 2),)})
         bench.delete_errors.add("two")
         bench.zk(Create(paths.delete_topic("orders")))
 
@@ -346,7 +323,7 @@ def reassign(bench: ControllerBench, targets: dict[int, tuple[int, ...] | None])
 
 class TestReassignments:
     def test_taken_listed_and_cancelled(self):
-        bench = in_office(2, 3, topics={"orders": ((1, 2), (1, 2))})
+        bench = serving(2, 3, topics={"orders": ((1, 2), (1, 2))})
 
         answer = reassign(bench, {0: (3, 2), 1: (9,)})
         listed = bench.ask(ListPartitionReassignmentsRequest(topics=None), 0)
@@ -363,7 +340,7 @@ class TestReassignments:
         assert bench.ask(ListPartitionReassignmentsRequest(topics=None), 0).topics == []
 
     def test_only_the_asked_ones_are_listed(self):
-        bench = in_office(2, 3, topics={"orders": ((1, 2), (1, 2))})
+        bench = serving(2, 3, topics={"orders": ((1, 2), (1, 2))})
         reassign(bench, {0: (3, 2), 1: (3, 1)})
 
         asked = ListPartitionReassignmentsTopics(name="orders", partition_indexes=(1, 7))
@@ -376,146 +353,3 @@ class TestReassignments:
 
         assert reassign(bench, {0: (1,)}).error_code == E.NOT_CONTROLLER
         assert bench.ask(ListPartitionReassignmentsRequest(topics=None), 0).error_code == E.NOT_CONTROLLER
-
-
-class TestElectLeaders:
-    def elect(self, bench: ControllerBench, kind: int, partitions: tuple[int, ...] | None) -> Any:
-        asked = None if partitions is None else [TopicPartitions(topic="orders", partitions=partitions)]
-        answer = bench.ask(ElectLeadersRequest(election_type=kind, topic_partitions=asked), 2)
-        return {
-            row.partition_id: row.error_code
-            for topic in answer.replica_election_results
-            for row in topic.partition_result
-        }
-
-    def astray(self) -> ControllerBench:
-        bench = in_office(2, topics={"orders": ((2, 1), (1, 2))})
-        bench.unregister(2)
-        bench.register(2)
-        return bench
-
-    def test_preferred_leaders_that_are_behind_cannot_lead(self):
-        assert self.elect(self.astray(), 0, (0, 1, 7)) == {
-            0: E.PREFERRED_LEADER_NOT_AVAILABLE,
-            1: E.ELECTION_NOT_NEEDED,
-            7: E.UNKNOWN_TOPIC_OR_PARTITION,
-        }
-
-    def test_asked_for_all_only_elections_are_named(self):
-        assert self.elect(self.astray(), 0, None) == {0: E.PREFERRED_LEADER_NOT_AVAILABLE}
-
-    def test_unclean_election_takes_who_is_there(self):
-        bench = in_office(2, topics={"orders": ((2, 1),)})
-        bench.set_state("orders", 0, leader=2, isr=(2,))
-        bench.unregister(2)
-        assert bench.led("orders", 0)[0] == -1
-
-        assert self.elect(bench, 1, (0,)) == {0: 0}
-
-        assert bench.led("orders", 0) == (1, 2, (1,))
-        assert bench.node.metadata.topics["orders"].partitions[0].leader == 1
-
-    def test_unclean_election_finds_nobody(self):
-        bench = in_office(2, topics={"orders": ((2,),)})
-        bench.unregister(2)
-
-        assert self.elect(bench, 1, (0,)) == {0: E.ELIGIBLE_LEADERS_NOT_AVAILABLE}
-
-    def test_a_kind_that_is_none(self):
-        answer = in_office().ask(ElectLeadersRequest(election_type=5, topic_partitions=None), 2)
-
-        assert answer.error_code == E.INVALID_REQUEST
-
-    @pytest.mark.parametrize("asked", [(0, 1), None])
-    def test_another_broker_refuses_each_partition(self, asked: tuple[int, ...] | None):
-        bench = in_office(2, topics={"orders": ((1, 2), (2, 1))})
-        bench.depose(by=2)
-
-        assert self.elect(bench, 0, asked) == {0: E.NOT_CONTROLLER, 1: E.NOT_CONTROLLER}
-
-
-class TestProducerIds:
-    def allocate(self, bench: ControllerBench, broker: int = 1, epoch: int | None = None) -> Any:
-        own = bench.node.registration.broker_epoch
-        request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=own if epoch is None else epoch)
-        answer = bench.ask(request, 0)
-        return answer.error_code, answer.producer_id_start, answer.producer_id_len
-
-    def test_blocks_follow_one_another(self):
-        bench = in_office()
-
-        assert [self.allocate(bench) for _ in range(3)] == [(0, 0, 1000), (0, 1000, 1000), (0, 2000, 1000)]
-
-        assert b'"block_start":"2000"' in (bench.data(paths.LATEST_PRODUCER_ID_BLOCK) or b"")
-
-    @pytest.mark.parametrize("applied", [True, False])
-    def test_a_lost_answer_never_gives_a_block_twice(self, applied: bool):
-        bench = in_office()
-        lost: list[object] = []
-
-        def lose(op: object) -> bool | None:
-            if isinstance(op, SetData) and op.path == paths.LATEST_PRODUCER_ID_BLOCK and not lost:
-                lost.append(op)
-                return applied
-            return None
-
-        bench.lose = lose
-        _, first, _ = self.allocate(bench)
-        _, second, _ = self.allocate(bench)
-
-        assert lost
-        assert second >= first + 1_000
-
-    def test_strangers_and_earlier_lives_are_refused(self):
-        bench = in_office()
-
-        assert self.allocate(bench, broker=9)[0] == E.BROKER_ID_NOT_REGISTERED
-        assert self.allocate(bench, epoch=1)[0] == E.STALE_BROKER_EPOCH
-        assert self.allocate(bench, epoch=-1)[0] == E.STALE_BROKER_EPOCH
-
-    def test_a_block_that_cannot_be_read_is_not_guessed(self):
-        bench = in_office()
-        bench.zk(SetData(paths.LATEST_PRODUCER_ID_BLOCK, b"{oops", ANY_VERSION))
-
-        assert self.allocate(bench)[0] == E.UNKNOWN_SERVER_ERROR
-
-    def test_another_broker_refuses(self):
-        assert self.allocate(out_of_office())[0] == E.NOT_CONTROLLER
-
-
-def test_controlled_shutdown_answers_what_is_still_led():
-    bench = in_office(2, topics={"orders": ((1, 2),), "alone": ((1, 2),)})
-    bench.set_state("alone", 0, leader=1, isr=(1,))
-    bench.zk(
-        Create(
-            paths.ISR_CHANGE_PREFIX,
-            b'{"version":1,"partitions":[{"topic":"alone","partition":0}]}',
-            sequential=True,
-        )
-    )
-    epoch = bench.node.registration.broker_epoch
-
-    answer = bench.ask(ControlledShutdownRequest(broker_id=1, broker_epoch=epoch), 3)
-
-    assert answer.error_code == 0
-    assert [(row.topic_name, row.partition_index) for row in answer.remaining_partitions] == [("alone", 0)]
-    assert bench.led("orders", 0) == (2, 1, (2,))
-
-
-def test_controlled_shutdown_is_refused_by_another_broker():
-    answer = out_of_office().ask(ControlledShutdownRequest(broker_id=1, broker_epoch=-1), 3)
-
-    assert answer.error_code == E.STALE_CONTROLLER_EPOCH
-
-
-def test_alter_partition_is_refused_by_another_broker():
-    assert out_of_office().ask(AlterPartitionRequest(broker_id=1), 3).error_code == E.NOT_CONTROLLER
-
-
-def test_no_feature_can_be_finalized():
-    update = FeatureUpdateKey(feature="group.version", max_version_level=1)
-
-    answer = in_office().ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
-
-    assert [(row.feature, row.error_code) for row in answer.results] == [("group.version", E.INVALID_REQUEST)]
-    assert out_of_office().ask(UpdateFeaturesRequest(), 1).error_code == E.NOT_CONTROLLER

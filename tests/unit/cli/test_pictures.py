@@ -209,6 +209,13 @@ def test_what_changed_between_two_looks_is_told() -> None:
     assert changes(later, later) == []
 
 
+def test_an_epoch_is_news_when_both_are_known() -> None:
+    fifth, sixth = (replace(a_view(), controller_epoch=epoch) for epoch in (5, 6))
+
+    assert changes(fifth, sixth) == ["controller epoch 5 -> 6"]
+    assert changes(replace(a_view(), controller_epoch=None), fifth) == []
+
+
 def test_scripts_call_the_commands_and_foreign_files_are_left_alone(tmp_path: Path) -> None:
     written = run_here("kafka-scripts", str(tmp_path / "bin"))
     again = run_here("kafka-scripts", str(tmp_path / "bin"))

@@ -28,6 +28,15 @@ CommandConfig = Annotated[
     typer.Option("--command-config", metavar="FILE", help="A property file with settings of the client."),
 ]
 
+EpochFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--zookeeper",
+        metavar="HOST:PORT/CHROOT",
+        help="Where to read the controller's epoch; else from the cluster of `ottla up` here.",
+    ),
+]
+
 
 class Output(StrEnum):
     """How rows are printed."""

@@ -13,15 +13,15 @@ import typer
 from ottla.cli.shared.options import Output
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], output: Output) -> None:
-    """Rows as JSON (one array) or CSV (with a header line)."""
+def print_rows(rows: Sequence[Mapping[str, Any]], output: Output, columns: Sequence[str] = ()) -> None:
+    """Rows as JSON (one array) or CSV (with a header line: without a row, these columns)."""
     if output is Output.JSON:
         typer.echo(json.dumps(list(rows), ensure_ascii=False, indent=2))
         return
-    if not rows:
-        return  # Without a row the columns are not known.
     text = io.StringIO()
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = list(dict.fromkeys(name for row in rows for name in row)) or columns
+    if not names:
+        return
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:

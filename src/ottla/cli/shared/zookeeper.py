@@ -8,13 +8,14 @@ from ottla.server.zk_blocking import BlockingZooKeeper, ZooKeeperRefused
 from ottla.server.zk_session import ZooKeeperUnavailable
 
 CONNECT_MS_MAX = 10_000
+REFUSED_MS_MAX = 1_000
 
 
 @contextmanager
 def zookeeper_session(connect: str) -> Iterator[BlockingZooKeeper]:
     """A session at ``host:port,.../chroot``."""
     try:
-        with BlockingZooKeeper(connect, limit_ms=CONNECT_MS_MAX) as session:
+        with BlockingZooKeeper(connect, limit_ms=CONNECT_MS_MAX, refused_ms=REFUSED_MS_MAX) as session:
             yield session
     except (ZooKeeperRefused, ZooKeeperUnavailable) as error:
         raise CommandRefused(str(error).rstrip(".")) from error

@@ -15,6 +15,7 @@ from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
 from ottla.wire.apis.describe_configs import DescribeConfigsResourceResult
 
+COLUMNS = ("entity_type", "entity_name", "name", "value", "source", "sensitive")
 SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -84,18 +85,24 @@ def describe(client: Client, entity: Entity, shows_all: bool, output: Output) ->
             for config in found:
                 typer.echo(f"  {config_line(config)}")
         rows += [
-            {
-                "entity_type": one.kind.name.lower(),
-                "entity_name": name,
-                "name": config.name,
-                "value": config.value,
-                "source": SOURCES.get(config.config_source, "UNKNOWN"),
-                "sensitive": config.is_sensitive,
-            }
+            dict(
+                zip(
+                    COLUMNS,
+                    (
+                        one.kind.name.lower(),
+                        name,
+                        config.name,
+                        config.value,
+                        SOURCES.get(config.config_source, "UNKNOWN"),
+                        config.is_sensitive,
+                    ),
+                    strict=True,
+                )
+            )
             for config in found
         ]
     if output is not Output.TABLE:
-        print_rows(rows, output)
+        print_rows(rows, output, COLUMNS)
 
 
 def config_line(config: DescribeConfigsResourceResult) -> str:

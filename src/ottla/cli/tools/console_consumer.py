@@ -69,6 +69,9 @@ def console_consumer(
     skip_message_on_error: Annotated[
         bool, typer.Option("--skip-message-on-error", help="Leave out records that cannot be printed.")
     ] = False,
+    enable_systest_events: Annotated[
+        bool, typer.Option("--enable-systest-events", help="Print shutdown_complete at the end.")
+    ] = False,
     output: Annotated[
         Output, typer.Option("--output", help="Kafka's lines, or each record as a JSON object on its line.")
     ] = Output.TABLE,
@@ -112,4 +115,8 @@ def console_consumer(
         name = group or given.get("group.id")
         reading = Reading(client, config, membership, how, name, skip_message_on_error)
         reading.begin(topic, include, partition, offset, from_beginning)
-        reading.run(max_messages, timeout_ms)
+        try:
+            reading.run(max_messages, timeout_ms)
+        finally:
+            if enable_systest_events:
+                typer.echo("shutdown_complete")

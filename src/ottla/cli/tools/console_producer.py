@@ -7,6 +7,7 @@ import typer
 
 from ottla.cli.shared.optional_values import OptionalValues
 from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, key_values, read_properties
+from ottla.cli.shared.refusal import UsageRefused
 
 app = typer.Typer(add_completion=False)
 
@@ -34,6 +35,9 @@ def console_producer(
     reader_config: Annotated[
         Path | None, typer.Option("--reader-config", metavar="FILE", help="A file of such properties.")
     ] = None,
+    line_reader: Annotated[
+        str, typer.Option(metavar="CLASS", help="Accepted for Kafka's sake: only LineMessageReader.")
+    ] = "LineMessageReader",
     producer_property: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the producer.")
     ] = None,
@@ -70,6 +74,11 @@ def console_producer(
     from ottla.cli.tools.console_lines import LineReader
     from ottla.cli.tools.console_sending import producer_settings, send_lines
 
+    if line_reader.replace("$", ".").rpartition(".")[2] != "LineMessageReader":
+        raise UsageRefused(
+            f"--line-reader {line_reader}: Ottla loads no Java classes; it reads lines as Kafka's"
+            " LineMessageReader does, see --property"
+        )
     file = {} if producer_config is None else read_properties(producer_config)
     flags: dict[str, object] = {
         "acks": request_required_acks,

@@ -19,6 +19,7 @@ from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 app = typer.Typer(add_completion=False)
 
+COLUMNS = ("topic", "partition", "offset")
 TIMES = {
     "latest": -1,
     "earliest": -2,
@@ -86,7 +87,7 @@ def get_offsets(
             typer.echo(f"Skip getting offsets for topic-partition {name}: it has no leader", err=True)
     rows = [(*name, found[name]) for name in wanted if found.get(name, -1) >= 0]
     if output is not Output.TABLE:
-        print_rows([dict(zip(("topic", "partition", "offset"), row, strict=True)) for row in rows], output)
+        print_rows([dict(zip(COLUMNS, row, strict=True)) for row in rows], output, COLUMNS)
     else:
         for row in rows:
             typer.echo(":".join(map(str, row)))

@@ -25,6 +25,17 @@ from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 WIDTH = 15
+LAG_COLUMNS = (
+    "group",
+    "topic",
+    "partition",
+    "current_offset",
+    "log_end_offset",
+    "lag",
+    "consumer_id",
+    "host",
+    "client_id",
+)
 _LAST_VERSION_WITH_ONE_KEY = 3
 
 
@@ -72,14 +83,14 @@ def list_all(client: Client, state: str | None, kind: str | None, output: Output
             if state is not None:
                 shown["state"] = row.group_state
             rows.append(shown)
+    names = ["group", *(["type"] if kind is not None else []), *(["state"] if state is not None else [])]
     if output is not Output.TABLE:
-        print_rows(rows, output)
+        print_rows(rows, output, names)
     elif state is None and kind is None:
         for shown in rows:
             typer.echo(shown["group"])
     else:
         width = max([WIDTH, *(len(row["group"]) for row in rows)]) + 10
-        names = ["group", *(["type"] if kind is not None else []), *(["state"] if state is not None else [])]
         for cells in ([name.upper() for name in names], *([row[name] for name in names] for row in rows)):
             typer.echo(f"{cells[0]:<{width}} " + " ".join(f"{cell:<20}" for cell in cells[1:]))
 
@@ -114,7 +125,7 @@ def describe(client: Client, names: list[str], what: str, verbose: bool, output:
             case _:
                 rows += _offsets(read_lags(client, group), output)
     if output is not Output.TABLE:
-        print_rows(rows, output)
+        print_rows(rows, output, LAG_COLUMNS if what == "offsets" else ())
     if missing:
         raise CommandRefused(f"Consumer group '{missing[0]}' does not exist")
 
@@ -154,20 +165,21 @@ def read_lags(client: Client, group: DescribedGroup) -> list[Lag]:
 def _offsets(lags: list[Lag], output: Output) -> list[dict[str, Any]]:
     if output is Output.TABLE and lags:
         typer.echo("\n".join(offset_lines(lags)))
-    return [
-        {
-            "group": lag.group,
-            "topic": lag.partition.topic,
-            "partition": lag.partition.partition,
-            "current_offset": lag.committed,
-            "log_end_offset": lag.end,
-            "lag": lag.lag,
-            "consumer_id": lag.consumer_id,
-            "host": lag.host,
-            "client_id": lag.client_id,
-        }
-        for lag in lags
-    ]
+    return [dict(zip(LAG_COLUMNS, lag_cells(lag), strict=True)) for lag in lags]
+
+
+def lag_cells(lag: Lag) -> tuple[object, ...]:
+    """A row of Kafka's table."""
+    return (
+        lag.group,
+        *lag.partition,
+        lag.committed,
+        lag.end,
+        lag.lag,
+        lag.consumer_id,
+        lag.host,
+        lag.client_id,
+    )
 
 
 def offset_lines(lags: list[Lag]) -> list[str]:
@@ -182,32 +194,8 @@ def offset_lines(lags: list[Lag]) -> list[str]:
         widths = (group, topic, 10, 15, 15, 15, consumer, host, 0)
         return " ".join(cell.ljust(width) for cell, width in zip(shown, widths, strict=True))
 
-    header = line(
-        "GROUP",
-        "TOPIC",
-        "PARTITION",
-        "CURRENT-OFFSET",
-        "LOG-END-OFFSET",
-        "LAG",
-        "CONSUMER-ID",
-        "HOST",
-        "CLIENT-ID",
-    )
-    rows = [
-        line(
-            lag.group,
-            lag.partition.topic,
-            lag.partition.partition,
-            lag.committed,
-            lag.end,
-            lag.lag,
-            lag.consumer_id,
-            lag.host,
-            lag.client_id,
-        )
-        for lag in lags
-    ]
-    return ["", header, *rows]
+    header = line(*(name.upper().replace("_", "-") for name in LAG_COLUMNS))
+    return ["", header, *(line(*lag_cells(lag)) for lag in lags)]
 
 
 def _width(texts: Iterable[str]) -> int:

@@ -184,7 +184,7 @@ def list_moves(client: Client, output: Output) -> None:
             }
             for name, move in sorted(under_way.items())
         ]
-        print_rows(rows, output)
+        print_rows(rows, output, ["partition", "replicas", "adding", "removing"])
         return
     if not under_way:
         typer.echo("No partition reassignments found.")

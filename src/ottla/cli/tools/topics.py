@@ -69,6 +69,10 @@ def topics(
     config: Annotated[
         list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting of the new topic.")
     ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Not here, as with Kafka's tool: `ottla configs --alter` does it."),
+    ] = None,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="No topic is no error.")] = False,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="A topic that is there already is no error.")
@@ -102,6 +106,11 @@ def topics(
     Example: `ottla topics --create --topic orders --partitions 3 --replication-factor 3`, then
     `ottla topics --describe --topic orders`.
     """
+    if delete_config:
+        raise UsageRefused(
+            "--delete-config is done by `ottla configs --alter --entity-type topics --entity-name TOPIC"
+            f" --delete-config {','.join(delete_config)}`"
+        )
     action = exactly_one(
         {
             "--list": list_,

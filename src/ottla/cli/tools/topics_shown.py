@@ -18,6 +18,7 @@ from ottla.client.errors import BrokerError
 from ottla.model.ids import TopicId, TopicPartition, topic_id_from_text, topic_id_text
 
 DEFAULT_CONFIG = 5
+COLUMNS = ("topic", "topic_id", "partition", "leader", "replicas", "isr", "adding", "removing", "configs")
 """The source of a setting that nobody set."""
 
 
@@ -90,17 +91,23 @@ class ShownTopic:
     def rows(self, chosen: str | None, live: frozenset[int]) -> list[dict[str, Any]]:
         """The same for programs."""
         return [
-            {
-                "topic": self.name,
-                "topic_id": topic_id_text(self.topic_id),
-                "partition": partition.partition,
-                "leader": partition.leader,
-                "replicas": partition.replicas,
-                "isr": partition.isr,
-                "adding": partition.adding,
-                "removing": partition.removing,
-                "configs": self.configs,
-            }
+            dict(
+                zip(
+                    COLUMNS,
+                    (
+                        self.name,
+                        topic_id_text(self.topic_id),
+                        partition.partition,
+                        partition.leader,
+                        partition.replicas,
+                        partition.isr,
+                        partition.adding,
+                        partition.removing,
+                        self.configs,
+                    ),
+                    strict=True,
+                )
+            )
             for partition in self.partitions
             if is_wanted(partition, chosen, self.min_isr, live)
         ]
@@ -133,7 +140,7 @@ def list_topics(client: Client, expression: str | None, exclude_internal: bool, 
         and not (exclude_internal and row.is_internal)
     )
     if output is not Output.TABLE:
-        print_rows([{"topic": name} for name in names], output)
+        print_rows([{"topic": name} for name in names], output, ["topic"])
     elif names:
         typer.echo("\n".join(names))
 
@@ -151,7 +158,7 @@ def describe(
     shown = read_topics(client, expression, topic_id, exclude_internal, if_exists)
     live = frozenset(client.engine.metadata.brokers)
     if output is not Output.TABLE:
-        print_rows([row for topic in shown for row in topic.rows(chosen, live)], output)
+        print_rows([row for topic in shown for row in topic.rows(chosen, live)], output, COLUMNS)
         return
     lines = [line for topic in shown for line in topic.lines(chosen, live)]
     if lines:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig, EpochFrom
 
 if TYPE_CHECKING:
     from ottla.cli.views.cluster_view import ClusterView
@@ -21,6 +21,7 @@ def watch(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 1.0,
     times: Annotated[int | None, typer.Option(min=1, help="End after so many looks.")] = None,
+    zookeeper: EpochFrom = None,
     command_config: CommandConfig = None,
 ) -> None:
     """Watch brokers, leaders and groups; elections and changes of the ISR scroll by. Ctrl-C ends it.
@@ -33,13 +34,16 @@ def watch(
 
     from ottla.cli.shared.connection import connected
     from ottla.cli.signals import stop_once
+    from ottla.cli.views.controller_epoch import watched_epoch, zookeeper_known
     from ottla.cli.views.watching import watch_drawn, watch_printed
 
-    with connected(bootstrap_server, command_config, _IMPATIENT) as client, stop_once() as stop:
-        if sys.stdout.isatty():
-            watch_drawn(client, round(every * 1000), times)
-        else:
-            watch_printed(client, round(every * 1000), times)
+    with (
+        connected(bootstrap_server, command_config, _IMPATIENT) as client,
+        watched_epoch(zookeeper_known(zookeeper, bootstrap_server)) as epoch,
+        stop_once() as stop,
+    ):
+        show = watch_drawn if sys.stdout.isatty() else watch_printed
+        show(client, epoch, round(every * 1000), times)
     if stop.asked:
         raise typer.Exit(130)
 
@@ -49,6 +53,9 @@ def changes(before: "ClusterView", now: "ClusterView") -> list[str]:
     events = []
     if before.controller != now.controller:
         events.append(f"controller: broker {before.controller} -> {now.controller}")
+    epochs = (before.controller_epoch, now.controller_epoch)
+    if None not in epochs and epochs[0] != epochs[1]:
+        events.append(f"controller epoch {epochs[0]} -> {epochs[1]}")
     was = {row.number for row in before.brokers if row.address is not None}
     alive = {row.number for row in now.brokers if row.address is not None}
     events += [f"broker {number} is gone" for number in sorted(was - alive)]

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ottla.cli.shared.printing import nobody_reads
 from ottla.cli.views.cluster_view import ROWS_SHOWN, ClusterView, read_cluster
+from ottla.cli.views.controller_epoch import SeenEpoch
 from ottla.cli.views.watch import EVENTS_SHOWN, changes
 from ottla.client.blocking import Client
 from ottla.client.errors import ClientError
@@ -18,11 +19,11 @@ NEWS_SEEN = 6
 """So many of the last events are seen, however much is wrong."""
 
 
-def watch_drawn(client: Client, every_ms: int, times: int | None) -> None:
+def watch_drawn(client: Client, epoch: SeenEpoch, every_ms: int, times: int | None) -> None:
     """The screen, drawn anew at every look."""
     events: deque[str] = deque(maxlen=EVENTS_SHOWN)
     with Live(Text("looking"), auto_refresh=False, screen=False) as live:
-        for view, news in looks(client, every_ms, times):
+        for view, news in looks(client, epoch, every_ms, times):
             events.extend(reversed(news))  # The room is small: what weighs most comes last, and stays.
             live.update(picture(view, events, live.console.size.height), refresh=True)
 
@@ -51,17 +52,19 @@ def fitted(view: ClusterView, events: list[str], height: int) -> list[str]:
     return [*lines, "", *events[-room:]]
 
 
-def watch_printed(client: Client, every_ms: int, times: int | None) -> None:
+def watch_printed(client: Client, epoch: SeenEpoch, every_ms: int, times: int | None) -> None:
     """The screen once, then a line for each change."""
     is_first = True
-    for view, news in looks(client, every_ms, times):
+    for view, news in looks(client, epoch, every_ms, times):
         lines = view.lines() if is_first else news
         is_first = False
         if lines:
             typer.echo("\n".join(lines))
 
 
-def looks(client: Client, every_ms: int, times: int | None) -> Iterator[tuple[ClusterView, list[str]]]:
+def looks(
+    client: Client, epoch: SeenEpoch, every_ms: int, times: int | None
+) -> Iterator[tuple[ClusterView, list[str]]]:
     """Pictures and what changed since the one before; a look that fails is told and repeated."""
     before: ClusterView | None = None
     count = 0
@@ -72,7 +75,7 @@ def looks(client: Client, every_ms: int, times: int | None) -> Iterator[tuple[Cl
                 return
         count += 1
         try:
-            view = read_cluster(client)
+            view = read_cluster(client, controller_epoch=epoch.value)
         except ClientError as error:
             if before is None:
                 raise

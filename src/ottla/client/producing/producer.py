@@ -37,10 +37,12 @@ BATCHES_REMEMBERED = 5
 """So many batches of a producer a partition remembers, and so many may be on their way to it."""
 
 SEQUENCE_COUNT = 1 << 31
+NEW_PARTITION_MS_MAX = 5_000
+"""How long a record waits for a partition that nobody has told us of: it may have been added just now."""
 
 
 class _Homeless:
-    """A record whose topic is not known yet."""
+    """A record whose topic, or whose partition of it, is not known yet."""
 
     __slots__ = ("deadline_ms", "delivery", "partition", "record", "size")
 
@@ -64,7 +66,7 @@ class ProducerCore:
         """Fires when deliveries were decided."""
         self._engine = engine
         self._sticky = StickyPartitions(config.batch_size, engine.random)
-        self._homeless: dict[str, list[_Homeless]] = {}
+        self._homeless: dict[str | TopicPartition, list[_Homeless]] = {}
         self._lines: dict[TopicPartition, PartitionLine] = {}
         self._busy: dict[TopicPartition, PartitionLine] = {}
         """The lines that are not empty."""
@@ -95,10 +97,7 @@ class ProducerCore:
             self._place(info, record, delivery, partition, size)
         else:
             deadline_ms = self._engine.now_ms + self.config.max_block_ms
-            homeless = _Homeless(record, delivery, partition, size, deadline_ms)
-            self._homeless.setdefault(topic, []).append(homeless)
-            self._engine.want_topics(topic)
-            self._engine.fire(self._wake)
+            self._wait_at(topic, _Homeless(record, delivery, partition, size, deadline_ms))
         return delivery
 
     def flush(self) -> Operation[None]:
@@ -145,11 +144,12 @@ class ProducerCore:
                 partition = partition_of_key(record.key, len(topic.partitions))
             else:
                 partition = self._sticky.choose(topic, size)
-        elif partition not in topic.partitions:
-            self.buffered_bytes -= size
-            delivery.fail(NoSuchPartition(f"{topic.name} has no partition {partition}"))
-            return
         name = TopicPartition(topic.name, partition)
+        if partition not in topic.partitions or name in self._homeless:
+            limit_ms = min(NEW_PARTITION_MS_MAX, self.config.max_block_ms) if partition >= 0 else 0
+            deadline_ms = self._engine.now_ms + limit_ms
+            self._wait_at(name, _Homeless(record, delivery, partition, size, deadline_ms))
+            return
         line = self._lines.get(name)
         if line is None:
             line = self._lines[name] = PartitionLine(name)
@@ -160,31 +160,40 @@ class ProducerCore:
         if len(line.waiting) > waiting:
             self._engine.fire(self._wake)
 
+    def _wait_at(self, place: str | TopicPartition, homeless: _Homeless) -> None:
+        self._homeless.setdefault(place, []).append(homeless)
+        self._engine.want_topics(place if isinstance(place, str) else place.topic)
+        self._engine.fire(self._wake)
+
     def _house(self) -> None:
-        """Place the records whose topic is known by now."""
-        for name in list(self._homeless):
-            info = self._engine.metadata.topics.get(name)
-            if info is not None and not info.error_code and info.partitions:
-                for homeless in self._homeless.pop(name):
+        """Place the records whose topic and partition are known by now."""
+        for place in list(self._homeless):
+            topic, number = (place, None) if isinstance(place, str) else place
+            info = self._engine.metadata.topics.get(topic)
+            is_topic_known = info is not None and not info.error_code and bool(info.partitions)
+            if info is not None and is_topic_known and (number is None or number in info.partitions):
+                for homeless in self._homeless.pop(place):
                     self._place(info, homeless.record, homeless.delivery, homeless.partition, homeless.size)
                 continue
+            late: ClientError
             cause = BrokerError(info.error_code) if info is not None and info.error_code else None
-            is_final = cause is not None and not cause.is_retriable
-            self._homeless[name] = [
-                h for h in self._homeless[name] if not self._gives_up(name, h, cause, is_final)
-            ]
-            if self._homeless[name]:
+            if is_topic_known and info is not None:
+                late = NoSuchPartition(f"{topic} has no partition {number}, it has {len(info.partitions)}")
+            else:
+                why = cause or self._engine.metadata_error
+                late = TimedOut(f"metadata of topic {topic}", self.config.max_block_ms, why)
+            final = cause if cause is not None and not cause.is_retriable else None
+            self._homeless[place] = [h for h in self._homeless[place] if not self._gives_up(h, final, late)]
+            if self._homeless[place]:
                 self._engine.refresh_soon()
             else:
-                del self._homeless[name]
+                del self._homeless[place]
 
-    def _gives_up(self, topic: str, homeless: _Homeless, cause: BrokerError | None, is_final: bool) -> bool:
-        if is_final and cause is not None:
-            self._drop(homeless, cause)
+    def _gives_up(self, homeless: _Homeless, final: ClientError | None, late: ClientError) -> bool:
+        if final is not None:
+            self._drop(homeless, final)
         elif self._engine.now_ms >= homeless.deadline_ms:
-            what = f"metadata of topic {topic}"
-            error = TimedOut(what, self.config.max_block_ms, cause or self._engine.metadata_error)
-            self._drop(homeless, error)
+            self._drop(homeless, late)
         else:
             return False
         return True
