@@ -29,6 +29,8 @@ class Verdict:
     acknowledged: int = 0
     failed: int = 0
     final: int = 0
+    clients_locked: int = 0
+    """Clients that locked themselves (``workers/pulse.py``), and were replaced by new ones."""
     counts: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
@@ -80,6 +82,7 @@ class Checker:
         self._check_final_log()
         self._check_commits()
         self._check_topics()
+        self.verdict.clients_locked = sum(entry["did"] == "client locked" for entry in self._entries)
         for entry in self._entries:
             if entry["did"] == "two leaders":
                 text = f"partition {entry['partition']}, epoch {entry['epoch']}: brokers {entry['leaders']}"

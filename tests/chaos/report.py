@@ -32,6 +32,8 @@ def summary(options: Options, outcome: Outcome) -> str:
             f"{partition}: {gap:.1f} s" for partition, gap in sorted(seen.longest_without_ack.items())
         ),
     ]
+    if verdict.clients_locked:
+        lines.append(f"readers whose librdkafka locked itself and was replaced: {verdict.clients_locked}")
     for trend in outcome.trends:
         lines.append(
             f"broker {trend.broker} over {trend.minutes:.0f} min:"

@@ -34,6 +34,7 @@ GROUP_SECONDS_MAX = 120.0
 TOPICS_SECONDS_MAX = 30.0
 LAST_ROUND_S = 8.0
 """No round begins so shortly before the end."""
+RETENTION_ROUNDS_S = 12.0
 SOAK_RETENTION = {"retention.bytes": str(6 * 1024 * 1024)}
 FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 Tell = Callable[[str], None]
@@ -201,7 +202,7 @@ class Run:
         self._await(lambda: self._are_running() and self._probe.are_all_led(), CONVERGE_SECONDS_MAX)
         self._end(self._of_kind("churn") + self._of_kind("producer"), "its last records")
         self._await_whole()
-        ends = self._offsets()
+        ends = self._offsets_that_stay() if self.options.is_soak else self._offsets()
         starts = {partition: low for partition, (low, _) in ends.items()}
         self._hire("reader", "final", starts=starts)
         targets = {partition: high for partition, (_, high) in ends.items()}
@@ -263,6 +264,15 @@ class Run:
             }
         finally:
             consumer.close()
+
+    def _offsets_that_stay(self) -> dict[int, tuple[int, int]]:
+        """Once retention has had its rounds: until then it takes what a reader is about to read."""
+        offsets, since = self._offsets(), time.monotonic()
+        while time.monotonic() - since < RETENTION_ROUNDS_S:
+            time.sleep(0.5)
+            if (now := self._offsets()) != offsets:
+                offsets, since = now, time.monotonic()
+        return offsets
 
     def _note_topics(self) -> None:
         """Which topics each broker knows, when they agree or have had the time to."""

@@ -19,7 +19,7 @@ WARM_UP = 0.3
 MEMORY_MIB_PER_HOUR_MAX = 30.0
 FILES_GROWTH_MAX = 0.15
 THREADS_GROWTH_MAX = 0.5
-_LINE = re.compile(r"^(VmRSS|Threads):\s+(\d+)", re.MULTILINE)
+_LINE = re.compile(r"^(RssAnon|Threads):\s+(\d+)", re.MULTILINE)
 
 
 class Sampler:
@@ -46,15 +46,15 @@ class Sampler:
 
 
 def read_process(pid: int) -> dict[str, int] | None:
-    """Memory in KiB, threads and open files of a process; None when it is gone."""
+    """Memory of its own in KiB (maps of files are the cache's), threads, open files; None when it is gone."""
     try:
         found = dict(_LINE.findall(Path(f"/proc/{pid}/status").read_text(encoding="ascii")))
         files = len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
         return None
-    return (
-        {"memory": int(found["VmRSS"]), "threads": int(found["Threads"]), "files": files} if found else None
-    )
+    if "RssAnon" not in found:
+        return None  # It has ended, and nobody has asked how yet.
+    return {"memory": int(found["RssAnon"]), "threads": int(found["Threads"]), "files": files}
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,27 +68,37 @@ def drive(
     ended: Callable[[TermEnded], None],
 ) -> None:
     """Run steps until they return, or until the term is over: then they are dropped where they stand."""
+    _Drive(node, steps, is_over, then, ended)(None)
 
-    def go_on(result: Any) -> None:
-        if is_over():
-            steps.close()
+
+@dataclass(slots=True, eq=False)
+class _Drive:
+    """Steps under way. An object and no closure, which would hold itself and wait for the collector."""
+
+    node: "Node"
+    steps: TermSteps[Any]
+    is_over: Callable[[], bool]
+    then: Callable[[Any], None]
+    ended: Callable[[TermEnded], None]
+
+    def __call__(self, result: Any) -> None:
+        if self.is_over():
+            self.steps.close()
             return
         try:
-            wanted = steps.send(result)
+            wanted = self.steps.send(result)
         except StopIteration as stop:
-            then(stop.value)
+            self.then(stop.value)
             return
         except TermEnded as why:
-            ended(why)
+            self.ended(why)
             return
         if isinstance(wanted, Pause):
-            node.timers.after(wanted.ms, lambda: go_on(None))
+            self.node.timers.after(wanted.ms, lambda: self(None))
         elif isinstance(wanted, Together):
-            _all_at_once(node, wanted.ops, go_on)
+            _all_at_once(self.node, wanted.ops, self)
         else:
-            node.zk.submit(wanted, go_on)
-
-    go_on(None)
+            self.node.zk.submit(wanted, self)
 
 
 def _all_at_once(node: "Node", ops: Sequence[Op], then: Callable[[list[Result]], None]) -> None:

@@ -125,6 +125,7 @@ class CoordinatorHost:
             return
         if shard.loading is not None:
             shard.loading.cancel()
+            shard.loading = None
         if shard.timer is not None:
             shard.timer.cancel()
         groups = shard.core.groups

@@ -21,6 +21,8 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EPOCH_MAX = 2**31 - 1
 EVICTION_MS = 120_000
+ORPHAN_MS = 600_000
+"""A session that nobody used for so long is given up even where there is room: its reader has died."""
 """A session that was idle for so long makes room for any other."""
 CONSUMER = -1
 TOPIC_IDS_SINCE = 13
@@ -271,6 +273,7 @@ class FetchSessions:
             session.close()
 
     def _begin(self, body: FetchRequest, version: int, replica_id: int, now_ms: int) -> FetchReader:
+        self._close_orphans(now_ms)
         size = sum(len(topic.partitions) for topic in body.topics)
         if len(self._sessions) >= self.slots_max and not self._make_room(replica_id >= 0, size, now_ms):
             return one_request(body, replica_id)
@@ -281,6 +284,12 @@ class FetchSessions:
         session.update(body.topics, [])
         self._sessions[session_id] = session
         return session
+
+    def _close_orphans(self, now_ms: int) -> None:
+        while (oldest := next(iter(self._sessions.values()), None)) is not None:
+            if oldest.parked is not None or now_ms - oldest.last_fetch_ms <= ORPHAN_MS:
+                return
+            self.close(oldest.id)
 
     def _make_room(self, is_privileged: bool, size: int, now_ms: int) -> bool:
         """Evict the session idle longest, if long enough; else one that matters less than the new."""

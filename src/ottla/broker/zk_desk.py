@@ -78,20 +78,11 @@ class ZkDesk:
 
     def run(self, steps: Steps[T], then: Callable[[T], None] | None = None) -> None:
         """Run operations that depend on each other; ``then`` gets what the generator returns."""
+        _Walk(self, steps, then)(None)
 
-        def step(result: Any) -> None:
-            try:
-                wanted = steps.send(result)
-            except StopIteration as stop:
-                if then is not None:
-                    then(stop.value)
-                return
-            if isinstance(wanted, Pause):
-                self._timers.after(wanted.ms, lambda: step(None))
-            else:
-                self.submit(wanted, step)
-
-        step(None)
+    def pause(self, ms: int, then: Callable[[], None]) -> None:
+        """Go on after a while."""
+        self._timers.after(ms, then)
 
     def on_result(self, token: int, result: Result) -> None:
         """The edge has the answer of an operation."""
@@ -147,3 +138,26 @@ def persistently(operation: Op) -> Steps[Any]:
     while isinstance(result := (yield operation), Lost):
         yield Pause(100)
     return result
+
+
+class _Walk:
+    """Steps under way. An object and no closure, which would hold itself and wait for the collector."""
+
+    __slots__ = ("_desk", "_steps", "_then")
+
+    def __init__(self, desk: ZkDesk, steps: Steps[Any], then: Callable[[Any], None] | None) -> None:
+        self._desk = desk
+        self._steps = steps
+        self._then = then
+
+    def __call__(self, result: Any) -> None:
+        try:
+            wanted = self._steps.send(result)
+        except StopIteration as stop:
+            if self._then is not None:
+                self._then(stop.value)
+            return
+        if isinstance(wanted, Pause):
+            self._desk.pause(wanted.ms, lambda: self(None))
+        else:
+            self._desk.submit(wanted, self)

@@ -235,7 +235,7 @@ class BrokerProcess:
         """What lives since the start lives on: the collector need not look at it again."""
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 100)
+        gc.set_threshold(20_000, 10, 100)
 
     async def _tend_idle_clients(self) -> None:
         """A negative limit is none, as in Kafka."""

@@ -89,7 +89,10 @@ async def reach(owner: Owner, host: Host, tls: ssl.SSLContext | None, first: int
             raise
         else:
             return connection, number
-    raise problem
+    try:
+        raise problem
+    finally:
+        del problem  # It knows this frame, which would know it.
 
 
 def _same(connection: Connection) -> Connection:

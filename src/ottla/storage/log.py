@@ -49,7 +49,7 @@ class Log(LogReader):
 
     def note_created(self) -> None:
         """The log's directory is new: the first flush makes its name durable too."""
-        self._unsynced_names += (self.directory, self.path)
+        self._unsynced_names |= {self.directory, self.path}
 
     def _replace_unsynced(self, name: str, content: bytes) -> None:
         """Replace a file of the partition in one step; the next flush syncs it."""
@@ -57,7 +57,7 @@ class Log(LogReader):
         disk = self.home.directory.disk
         disk.write_file(path + ".tmp", content)
         disk.rename(path + ".tmp", path)
-        self._unsynced_names += (path, self.path)
+        self._unsynced_names |= {path, self.path}
 
     # -- append ------------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class Log(LogReader):
         segment.create()
         self._segments.append(segment)
         self._tail = None
-        self._unsynced_names.append(self.path)
+        self._unsynced_names.add(self.path)
         self._save_snapshot(base_offset)
         self.home.directory.rolled.add(self.partition)
         return segment
@@ -414,7 +414,8 @@ class Log(LogReader):
     def _unsynced(self) -> tuple[list[str], list[Segment]]:
         """Small files and names to be synced, written before; and the segments whose batches are to be."""
         self._save_epochs()
-        paths, self._unsynced_names = self._unsynced_names, []
+        paths = sorted(self._unsynced_names, reverse=True)  # files before the directory that names them
+        self._unsynced_names.clear()
         unsynced = self._segments[self._segment_at(self.recovery_point - 1) :]
         for segment in unsynced[:-1]:
             segment.save_indexes()
@@ -451,17 +452,17 @@ class Log(LogReader):
         """
         if self._producers is not None and self._producers.snapshot_offset != self.end_offset:
             self._save_snapshot(self.end_offset)
-            self._unsynced_names += (self.home.file(self.end_offset, producer_state.SUFFIX), self.path)
+            self._unsynced_names |= {self.home.file(self.end_offset, producer_state.SUFFIX), self.path}
         paths: list[str] = []
         if self.recovery_point < self.end_offset:
             paths, unsynced = self._unsynced()
             paths += [segment.path(LOG_SUFFIX) for segment in unsynced]
         self._save_epochs()
         active = self._segments[-1]
-        paths += [*self._unsynced_names, *active.save_indexes()]
+        paths += [*sorted(self._unsynced_names, reverse=True), *active.save_indexes()]
         if active.has_aborted:
             paths.append(active.path(txn_index.SUFFIX))
-        self._unsynced_names = []
+        self._unsynced_names.clear()
         return FlushWork(self.home.directory, [], paths, self.end_offset, self.cuts)
 
     def close(self) -> None:

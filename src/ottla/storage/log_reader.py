@@ -79,7 +79,7 @@ class LogReader:
         """How often the log was truncated: work begun before a cut is void."""
         self.first_dirty_offset = 0
         """Where compaction has to go on."""
-        self._unsynced_names: list[str] = []
+        self._unsynced_names: set[str] = set()
         self._written_end = end_offset
         """Behind the last batch in the file; a cut inside a batch leaves the end offset behind it."""
 

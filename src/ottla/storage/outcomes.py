@@ -77,11 +77,13 @@ class LogSlice:
     def warm(self, ahead_bytes: int = 0) -> None:
         """Bring the bytes, and some behind them, into the kernel's memory. For a worker: whoever reads them
         next does not wait for the disk. What cannot be read is that reader's to find out."""
-        end = self.position + max(self.size, ahead_bytes)
+        if self._file is None:
+            return
         try:
+            # Never beyond the end: a buffer that must shrink leaves a hole in its thread's heap each time.
+            end = min(self.position + max(self.size, ahead_bytes), self._file.size())
             for position in range(self.position, end, WARMED_AT_ONCE):
-                if self._file is None or not self._file.pread(min(WARMED_AT_ONCE, end - position), position):
-                    return
+                self._file.pread(min(WARMED_AT_ONCE, end - position), position)
         except OSError:
             return
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from confluent_kafka import Consumer, TopicPartition
 
 from chaos.history import HistoryFile, Runs, read_value
 from chaos.workers.common import QUICK, Orders, Task
+from chaos.workers.pulse import Pulse, waits_of_threads
 
 WRITE_EVERY_S = 0.25
 WORDY = {"log_level": 7, "debug": "topic,consumer,metadata"}
@@ -50,6 +52,28 @@ class Reading:
 
 def work(task: Task, orders: Orders) -> None:
     history = HistoryFile(task.directory, task.name)
+    starts = {int(p): offset for p, offset in task.options.get("starts", {}).items()}
+    reading = Reading(history)
+    reading.positions.update(starts)
+    locked = []
+    pulse = Pulse()
+    consumer = _consumer(task, pulse, starts)
+    while not (orders.is_asked_to_stop or reading.has_reached(orders.ends)):
+        reading.take(consumer.consume(500, 0.2))
+        if pulse.is_silent:
+            history.write("client locked", threads=waits_of_threads())
+            locked.append(consumer)  # Letting go of it would wait for its locks.
+            pulse = Pulse()
+            consumer = _consumer(task, pulse, reading.positions)
+    reading.write()
+    history.write("finished", positions=reading.positions)
+    history.close()
+    if locked:
+        os._exit(0)
+    consumer.close()
+
+
+def _consumer(task: Task, pulse: Pulse, starts: dict[int, int]) -> Consumer:
     consumer = Consumer(
         {
             "bootstrap.servers": task.bootstrap,
@@ -58,15 +82,8 @@ def work(task: Task, orders: Orders) -> None:
             "auto.offset.reset": "error",
             **QUICK,
             **WORDY,
+            **pulse.settings,
         }
     )
-    starts = {int(p): offset for p, offset in task.options.get("starts", {}).items()}
     consumer.assign([TopicPartition(task.topic, p, starts.get(p, 0)) for p in range(task.partitions)])
-    reading = Reading(history)
-    reading.positions.update(starts)
-    while not (orders.is_asked_to_stop or reading.has_reached(orders.ends)):
-        reading.take(consumer.consume(500, 0.2))
-    reading.write()
-    history.write("finished", positions=reading.positions)
-    history.close()
-    consumer.close()
+    return consumer

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from ottla.broker.fetch_sessions import EVICTION_MS, FetchSession, FetchSessions
+from ottla.broker.fetch_sessions import EVICTION_MS, ORPHAN_MS, FetchSession, FetchSessions
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from support.led_broker import ME, SECOND, TOPIC_ID, LedBroker, a_batch
@@ -302,3 +302,18 @@ def test_a_session_idle_for_long_makes_room_for_anyone() -> None:
 
     assert isinstance(sessions.open(a_full_fetch(), 17, -1, now_ms=EVICTION_MS + 1), FetchSession)
     assert len(sessions) == 2
+
+
+def test_a_session_whose_reader_died_is_given_up_though_there_is_room() -> None:
+    sessions = FetchSessions(10, Random(1))
+    dead = sessions.open(a_full_fetch(), 17, 2, now_ms=0)
+    assert isinstance(dead, FetchSession)
+
+    sessions.open(a_full_fetch(), 17, 2, now_ms=ORPHAN_MS)
+    before = len(sessions)
+    sessions.open(a_full_fetch(), 17, 2, now_ms=ORPHAN_MS + 1)
+
+    assert (before, len(sessions)) == (2, 2)
+    assert sessions.open(FetchRequest(session_id=dead.id, session_epoch=1), 17, 2, ORPHAN_MS + 1) == (
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    )

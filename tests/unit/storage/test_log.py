@@ -46,6 +46,22 @@ def test_leader_stamps_offset_and_epoch_and_tells_them() -> None:
     assert log.epochs.entries() == [(3, 0), (4, 2)]
 
 
+def test_what_is_warmed_ahead_ends_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = filled(a_log(), 3)
+    found = log.read(0, 10, 3)
+    assert found is not None
+    asked = []
+    file = log._segments[-1].file()
+    pread = type(file).pread
+    monkeypatch.setattr(
+        type(file), "pread", lambda f, size, at: asked.append((size, at)) or pread(f, size, at)
+    )
+
+    found.warm(1_000_000)
+
+    assert asked == [(log.size_bytes, 0)], "a read beyond the end leaves a hole in the heap of its thread"
+
+
 def test_refused_batch_is_not_written() -> None:
     log = a_log()
     batch = a_batch(b"a")
