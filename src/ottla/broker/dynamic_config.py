@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.zk_desk import Steps, persistently
 from ottla.config.areas import BrokerConfig
-from ottla.config.broker_file import with_dynamic
+from ottla.config.broker_file import unusable, with_dynamic
 from ottla.config.log import LogConfig
 from ottla.config.topic_config import with_overrides
 from ottla.zookeeper import paths
@@ -131,6 +131,8 @@ class DynamicConfigs:
     def _read_broker(self, entity: str) -> Steps[None]:
         result = yield from persistently(GetData(paths.config_entity("brokers", entity)))
         overrides = self._overrides_of(result, f"brokers/{entity}")
+        for name, why in unusable(overrides).items():
+            log.warning("a setting is ignored entity=brokers/%s setting=%s reason=%s", entity, name, why)
         if entity == paths.DEFAULT_ENTITY:
             self._default_overrides = overrides
         else:

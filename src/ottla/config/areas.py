@@ -42,6 +42,8 @@ class ListenersConfig:
 def parse_connection_overrides(text: str) -> dict[str, int]:
     """``host:count`` pairs, separated by commas; ``ValueError`` when it is none."""
     pairs = [pair.strip().rpartition(":") for pair in text.split(",") if pair.strip()]
+    if not all(host for host, _, _ in pairs):
+        raise ValueError(f"{text!r} is not host:count, separated by commas")
     return {host.strip(): int(count) for host, _, count in pairs}
 
 

@@ -16,7 +16,6 @@ from ottla.config.areas import (
     TransactionsConfig,
     ZooKeeperConfig,
     parse_address,
-    parse_connection_overrides,
 )
 from ottla.config.definitions import broker_settings, dynamic_only_settings
 from ottla.config.group import GroupConfig
@@ -83,10 +82,6 @@ def _check_together(properties: Mapping[str, str], values: dict[str, Value], pro
         problems.append("zookeeper.set.acl=true: Ottla does not set ACLs in ZooKeeper yet")
     if values["replica.selector.class"] not in (None, "", RACK_AWARE_SELECTOR):
         problems.append(f"replica.selector.class: Ottla knows {RACK_AWARE_SELECTOR} only")
-    try:
-        parse_connection_overrides(str(values["max.connections.per.ip.overrides"]))
-    except ValueError:
-        problems.append("max.connections.per.ip.overrides: write host:count, separated by commas")
     if metrics := str(values["ottla.metrics.listener"] or ""):
         try:
             parse_address(metrics)
@@ -182,6 +177,19 @@ def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -
             except BadValue:
                 continue
     return values
+
+
+def unusable(layer: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a layer whose values do not parse, and why: ``effective_values`` passes over them."""
+    settings = broker_settings() | dynamic_only_settings()
+    reasons: dict[str, str] = {}
+    for name, text in layer.items():
+        try:
+            if name in settings:
+                settings[name].parse(text)
+        except BadValue as bad:
+            reasons[name] = str(bad)
+    return reasons
 
 
 def with_dynamic(config: BrokerConfig, *layers: Mapping[str, str]) -> BrokerConfig:

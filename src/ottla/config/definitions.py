@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
+from ottla.config.areas import parse_connection_overrides
 from ottla.config.setting import Check, ConfigType, Scope, Setting, Standing, Value, at_least, between, one_of
 from ottla.config.tables import (
     cluster,
@@ -95,6 +97,8 @@ def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[
 
 
 def _check_of(word: str) -> Check:
+    if word == "host:count":
+        return _why_no_counts
     if word.startswith(">="):
         return at_least(float(word[2:]) if "." in word else int(word[2:]))
     if word.startswith("{"):
@@ -103,6 +107,14 @@ def _check_of(word: str) -> Check:
     assert limits is not None, f"{word!r} is no limit"
     low, high = (float(limit) if "." in limit else int(limit) for limit in limits.groups())
     return between(low, high)
+
+
+def _why_no_counts(value: Any) -> str | None:
+    try:
+        parse_connection_overrides(value)
+    except ValueError:
+        return "write host:count, separated by commas"
+    return None
 
 
 def _default_of(setting: Setting, text: str) -> Value:

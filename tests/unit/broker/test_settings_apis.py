@@ -171,6 +171,8 @@ def test_alter_configs_replaces_everything_and_validation_alone_writes_nothing()
         (BROKER, "1", ("listeners", SET, "PLAINTEXT://a:1"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", ("advertised.listeners", SET, "PLAINTEXT://a:1"), ErrorCode.INVALID_REQUEST),
         (BROKER, "1", ("max.connection.creation.rate", SET, "5"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "", ("max.connections.per.ip.overrides", SET, "garbage"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("max.connections.per.ip.overrides", SET, "5"), ErrorCode.INVALID_REQUEST),
         (99, "x", ("a", SET, "b"), ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -212,6 +214,20 @@ def test_changes_made_by_others_are_followed_through_their_notes() -> None:
     bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("brokers/1"), sequential=True))
     assert bench.node.config.log.retention_ms == 8
     assert bench.node.configs.log_config("orders").retention_ms == 8
+
+
+def test_limits_of_addresses_that_cannot_be_read_are_passed_over_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whoever stored them with a tool of his own must not lock everybody out."""
+    bench = a_bench_with_a_topic(max_connections_per_ip_overrides="10.0.0.7:3")
+
+    stored_by_hand = b'{"version":1,"config":{"max.connections.per.ip.overrides":"garbage"}}'
+    bench.zk(Create("/config/brokers/<default>", stored_by_hand))
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("brokers/<default>"), sequential=True))
+
+    assert bench.node.config.connections.max_connections_by_ip == {"10.0.0.7": 3}
+    assert "setting=max.connections.per.ip.overrides" in caplog.text
 
 
 def test_notes_that_cannot_be_read_and_entities_of_others_are_passed_over() -> None:

@@ -17,7 +17,7 @@ max.connections int 2147483647 >=0 cluster-wide
     How many connections the broker accepts at one time.
 max.connections.per.ip int 2147483647 >=0 cluster-wide
     How many connections one address may have at one time.
-max.connections.per.ip.overrides string "" cluster-wide
+max.connections.per.ip.overrides string "" host:count cluster-wide
     Other limits for single addresses: host:count, separated by commas.
 connections.max.idle.ms long 600000
     A connection without traffic for this long is closed.
