@@ -72,9 +72,9 @@ def _checked(
     def checked(before: Mapping[str, str]) -> dict[str, str]:
         after = change(resource, before)
         if resource.resource_type == TOPIC:
-            check_topic_changes(resource.resource_name, after)
+            check_topic_changes(resource.resource_name, before, after)
         else:
-            check_broker_changes(after, is_default=not resource.resource_name)
+            check_broker_changes(before, after, is_default=not resource.resource_name)
         return after
 
     return checked

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ottla.config.definitions import broker_settings, dynamic_only_settings, topic_settings
 from ottla.config.setting import BadValue, Scope, Setting, Standing
-from ottla.config.topic_config import parse_topic_override
+from ottla.config.topic_config import check_new_override, parse_topic_override
 from ottla.model.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -53,37 +53,49 @@ def setting_of(resource_type: int, name: str) -> Setting | None:
     return broker_settings().get(name) or dynamic_only_settings().get(name)
 
 
-def check_topic_changes(name: str, overrides: Mapping[str, str]) -> None:
-    """All overrides that the topic would then have must be sound."""
-    for key, text in overrides.items():
+def check_topic_changes(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """All overrides that the topic would then have must be sound, and Ottla must do what the new ones ask."""
+    for key, text in after.items():
         try:
-            parse_topic_override(key, text)
+            if before.get(key) == text:
+                parse_topic_override(key, text)
+            else:
+                check_new_override(key, text)
         except BadValue as bad:
             where = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{name}'): "
             is_known = key in topic_settings()
             raise InvalidResource(ErrorCode.INVALID_CONFIG, (where if is_known else "") + str(bad)) from None
 
 
-def check_broker_changes(overrides: Mapping[str, str], *, is_default: bool) -> None:
-    """Only what may change at run time, for this broker or for all, and within its limits."""
-    for key, text in overrides.items():
+def check_broker_changes(before: Mapping[str, str], after: Mapping[str, str], *, is_default: bool) -> None:
+    """All values must be sound, and the new ones such as this broker, or all, can take at run time.
+
+    What others have stored is left alone: a broker of Apache's may have use for it.
+    """
+    for key, text in after.items():
         setting = setting_of(BROKER, key)
         if setting is None:
             continue
-        if setting.scope is Scope.READ_ONLY:
-            raise _invalid(f"Cannot update these configs dynamically: Set({key})")
-        if is_default and setting.scope is Scope.PER_BROKER and key not in dynamic_only_settings():
-            raise _invalid(
-                "Cannot update these configs at default cluster level, broker id must be specified:"
-                f" Set({key})"
-            )
+        is_new = before.get(key) != text
+        if is_new:
+            _check_may_change(setting, is_default)
         try:
             value = setting.parse(text)
         except BadValue as bad:
             raise _invalid(f"Invalid value {text} for configuration {key}: {bad}") from None
         is_promise = setting.standing is Standing.PROMISE and value != setting.default
-        if is_promise or key in NOT_WHILE_RUNNING:
+        if is_new and (is_promise or key in NOT_WHILE_RUNNING):
             raise _invalid(f"Ottla cannot do this while it runs: {key}")
+
+
+def _check_may_change(setting: Setting, is_default: bool) -> None:
+    name = setting.name
+    if setting.scope is Scope.READ_ONLY:
+        raise _invalid(f"Cannot update these configs dynamically: Set({name})")
+    if is_default and setting.scope is Scope.PER_BROKER and name not in dynamic_only_settings():
+        raise _invalid(
+            f"Cannot update these configs at default cluster level, broker id must be specified: Set({name})"
+        )
 
 
 def _invalid(message: str) -> InvalidResource:

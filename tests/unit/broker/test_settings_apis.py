@@ -162,6 +162,7 @@ def test_alter_configs_replaces_everything_and_validation_alone_writes_nothing()
         (TOPIC, "orders", ("no.such", SET, "1"), ErrorCode.INVALID_CONFIG),
         (TOPIC, "orders", ("flush.ms", SET, "x"), ErrorCode.INVALID_CONFIG),
         (TOPIC, "orders", ("flush.ms", SET, None), ErrorCode.INVALID_REQUEST),
+        (TOPIC, "orders", ("remote.storage.enable", SET, "true"), ErrorCode.INVALID_CONFIG),
         (TOPIC, "orders", ("flush.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
         (TOPIC, "orders", ("flush.ms", 9, "1"), ErrorCode.UNKNOWN_SERVER_ERROR),
         (BROKER, "2", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
@@ -186,6 +187,33 @@ def test_a_change_that_is_not_sound_is_refused_and_not_written(
 
     assert answered == code
     assert set(bench.tree.nodes) == set(before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "theirs", "new"),
+    [
+        (BROKER, "1", ("listeners", "PLAINTEXT://a:1"), ("log.retention.ms", "7")),
+        (BROKER, "", ("max.connection.creation.rate", "5"), ("log.retention.ms", "7")),
+        (BROKER, "", ("num.partitions", "5"), ("log.retention.ms", "7")),
+        (BROKER, "", ("advertised.listeners", "PLAINTEXT://a:1"), ("log.retention.ms", "7")),
+        (TOPIC, "orders", ("remote.storage.enable", "true"), ("retention.ms", "7")),
+    ],
+)
+def test_what_others_have_stored_keeps_nobody_from_changing_the_rest(
+    kind: int, name: str, theirs: tuple[str, str], new: tuple[str, str]
+) -> None:
+    bench = a_bench_with_a_topic()
+    entity = f"topics/{name}" if kind == TOPIC else f"brokers/{name or '<default>'}"
+    node = json.dumps({"version": 1, "config": dict([theirs])}).encode()
+    bench.zk(Create(f"/config/{entity}", node))
+
+    assert edit(bench, kind, name, (new[0], SET, new[1])) == (ErrorCode.NONE, None)
+    assert stored(bench, entity) == dict([theirs, new])
+
+    code, _ = edit(bench, kind, name, (theirs[0], SET, "OTHER://b:2" if "://" in theirs[1] else "6"))
+    assert code in (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG)
+    assert edit(bench, kind, name, (theirs[0], DELETE, None)) == (ErrorCode.NONE, None)
+    assert stored(bench, entity) == dict([new])
 
 
 def test_without_a_controller_nothing_is_written() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.config.log import LogConfig
 from ottla.config.setting import BadValue, text_of
-from ottla.config.topic_config import check_topic_overrides, parse_topic_override, with_overrides
+from ottla.config.topic_config import check_new_override, check_topic_overrides, with_overrides
 
 
 def test_overrides_replace_what_they_name_and_nothing_else() -> None:
@@ -48,7 +48,7 @@ def test_the_old_timestamp_difference_counts_where_its_successors_are_silent() -
 )
 def test_what_a_topic_may_not_set_is_refused_by_name(name: str, text: str | None) -> None:
     with pytest.raises(BadValue, match=name.replace(".", r"\.")):
-        parse_topic_override(name, text)
+        check_new_override(name, text)
 
 
 @pytest.mark.parametrize("text", ["*", "", "0:1,1:2"])
