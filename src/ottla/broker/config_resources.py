@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.config.definitions import broker_settings, dynamic_only_settings, topic_settings
+from ottla.config.log import LogConfig
 from ottla.config.setting import BadValue, Scope, Setting, Standing
-from ottla.config.topic_config import check_new_override, parse_topic_override
+from ottla.config.topic_config import check_new_override, parse_topic_override, why_in_conflict
 from ottla.model.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def setting_of(resource_type: int, name: str) -> Setting | None:
     return broker_settings().get(name) or dynamic_only_settings().get(name)
 
 
-def check_topic_changes(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+def check_topic_changes(
+    name: str, before: Mapping[str, str], after: Mapping[str, str], defaults: LogConfig
+) -> None:
     """All overrides that the topic would then have must be sound, and Ottla must do what the new ones ask."""
     for key, text in after.items():
         try:
@@ -65,6 +68,9 @@ def check_topic_changes(name: str, before: Mapping[str, str], after: Mapping[str
             where = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{name}'): "
             is_known = key in topic_settings()
             raise InvalidResource(ErrorCode.INVALID_CONFIG, (where if is_known else "") + str(bad)) from None
+    conflict = why_in_conflict(defaults, after)
+    if conflict is not None:
+        raise InvalidResource(ErrorCode.INVALID_CONFIG, conflict)
 
 
 def check_broker_changes(before: Mapping[str, str], after: Mapping[str, str], *, is_default: bool) -> None:

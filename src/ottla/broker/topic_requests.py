@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
-from ottla.config.topic_config import check_topic_overrides
+from ottla.config.topic_config import check_topic_overrides, why_in_conflict
 from ottla.controller.placement import (
     PARTITIONS_MAX,
     Placement,
@@ -64,8 +64,9 @@ def plan_topic(node: "Node", topic: CreatableTopic) -> TopicPlan | TopicRefused:
     if problem is not None:
         return problem
     problems = check_topic_overrides(overrides)
-    if problems:
-        return TopicRefused(ErrorCode.INVALID_CONFIG, problems[0])
+    unsound = problems[0] if problems else why_in_conflict(node.config.log, overrides)
+    if unsound is not None:
+        return TopicRefused(ErrorCode.INVALID_CONFIG, unsound)
     return TopicPlan(name, placement, overrides)
 
 

@@ -22,6 +22,16 @@ def check_topic_overrides(overrides: Mapping[str, str | None]) -> list[str]:
     return problems
 
 
+def why_in_conflict(defaults: LogConfig, overrides: Mapping[str, str]) -> str | None:
+    """What is wrong with sound overrides taken together, in Kafka's words; None when they agree."""
+    config = with_overrides(defaults, overrides)
+    low_ms, high_ms = config.min_compaction_lag_ms, config.max_compaction_lag_ms
+    if low_ms <= high_ms:
+        return None
+    low, high = f"min.compaction.lag.ms ({low_ms})", f"max.compaction.lag.ms ({high_ms})"
+    return f"conflict topic config setting {low} > {high}"
+
+
 def check_new_override(name: str, text: str | None) -> None:
     """Sound, and nothing that Ottla does not do; what others have stored need be sound alone."""
     if parse_topic_override(name, text) and name == "remote.storage.enable":

@@ -39,6 +39,13 @@ def by_hand(*rows: tuple[int, tuple[int, ...]]) -> list[CreatableReplicaAssignme
     return [CreatableReplicaAssignment(partition_index=i, broker_ids=held) for i, held in rows]
 
 
+def compaction_lags(low: str, high: str) -> list[CreatableTopicConfig]:
+    return [
+        CreatableTopicConfig(name="min.compaction.lag.ms", value=low),
+        CreatableTopicConfig(name="max.compaction.lag.ms", value=high),
+    ]
+
+
 def create(bench: ControllerBench, *topics: CreatableTopic, **more: Any) -> list[tuple[int, str | None]]:
     answer = bench.ask(CreateTopicsRequest(topics=list(topics), **more), 7)
     return [(row.error_code, row.error_message) for row in answer.topics]
@@ -119,6 +126,11 @@ class TestCreateTopics:
                 a_topic(configs=[CreatableTopicConfig(name="no.such.setting", value="1")]),
                 E.INVALID_CONFIG,
                 "no.such.setting",
+            ),
+            (
+                a_topic(configs=compaction_lags("60000", "1")),
+                E.INVALID_CONFIG,
+                "conflict topic config setting min.compaction.lag.ms (60000) > max.compaction.lag.ms (1)",
             ),
         ],
     )

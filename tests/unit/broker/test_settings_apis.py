@@ -189,6 +189,22 @@ def test_a_change_that_is_not_sound_is_refused_and_not_written(
     assert set(bench.tree.nodes) == set(before)
 
 
+def test_compaction_lags_must_agree_with_each_other_and_with_the_brokers() -> None:
+    bench = a_bench_with_a_topic(log_cleaner_max_compaction_lag_ms=50_000)
+    low, high = "min.compaction.lag.ms", "max.compaction.lag.ms"
+
+    assert edit(bench, TOPIC, "orders", (low, SET, "60000")) == (
+        ErrorCode.INVALID_CONFIG,
+        "conflict topic config setting min.compaction.lag.ms (60000) > max.compaction.lag.ms (50000)",
+    )
+    assert edit(bench, TOPIC, "orders", (low, SET, "60000"), (high, SET, "60000")) == (0, None)
+    assert edit(bench, TOPIC, "orders", (high, SET, "1")) == (
+        ErrorCode.INVALID_CONFIG,
+        "conflict topic config setting min.compaction.lag.ms (60000) > max.compaction.lag.ms (1)",
+    )
+    assert stored(bench, "topics/orders") == {low: "60000", high: "60000"}
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "theirs", "new"),
     [
