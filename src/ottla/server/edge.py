@@ -123,22 +123,41 @@ class Edge:
         limits = self.node.config.connections
         overrides = limits.max_connections_by_ip
         per_ip = overrides.get(client.host, limits.max_connections_per_ip)
-        if len(self._clients) >= limits.max_connections or self._clients_by_host[client.host] >= per_ip:
-            left_out = self._refusals.take()
-            if left_out is not None:
-                log.warning(
-                    "too many connections, one is refused host=%s open=%d left_out=%d",
-                    client.host,
-                    len(self._clients),
-                    left_out,
-                )
+        is_full = len(self._clients) >= limits.max_connections
+        is_left_out = is_full and not self._is_protected(client.listener)
+        if is_left_out or self._clients_by_host[client.host] >= per_ip:
+            self._tell_too_many("one is refused", client)
             return False
+        if is_full:
+            self._make_room()
         self._next_client += 1
         client.id = self._next_client
         self._clients[client.id] = client
         self._clients_by_host[client.host] += 1
         self._guarded("connect", self.node.on_client_connected, client.id, client.listener, client.host)
         return True
+
+    def _is_protected(self, listener: str) -> bool:
+        """Clients must not shut out brokers and the controller, who have a listener of their own."""
+        config = self.node.config.listeners
+        own = (config.inter_broker_listener_name, config.control_plane_listener_name)
+        return len(config.listeners) > 1 and listener in own
+
+    def _make_room(self) -> None:
+        """The client that was silent for the longest time makes way."""
+        clients = [client for client in self._clients.values() if not self._is_protected(client.listener)]
+        if clients:
+            silent = min(clients, key=lambda client: client.last_active)
+            self._tell_too_many("one makes way", silent)
+            silent.abort()
+
+    def _tell_too_many(self, what: str, client: ClientConnection) -> None:
+        left_out = self._refusals.take()
+        if left_out is not None:
+            count = len(self._clients)
+            log.warning(
+                "too many connections, %s host=%s open=%d left_out=%d", what, client.host, count, left_out
+            )
 
     def request_came(self, client: ClientConnection, frame: memoryview) -> None:
         """One whole request."""
