@@ -209,22 +209,45 @@ class ControllerWrites:
         return left
 
     def remove_topics(self, topics: Sequence[str]) -> TermSteps[None]:
-        """Each topic's tree from below, then its settings, then the mark that it shall be deleted."""
+        """What is below each topic from below; then the topic, its settings and its mark at one stroke.
+
+        Nobody makes a topic while its mark stands. When the mark is gone, what has the name is another topic.
+        """
+        marked: set[str] = set()
         for attempt in range(TRIES_MAX):
-            ops: list[WriteOp] = []
-            for name in topics:
-                ops += yield from self._tree(paths.topic(name))
-            ends = [p for n in topics for p in (paths.config_entity("topics", n), paths.delete_topic(n))]
-            ops += yield from self._those_there(ends)
-            if not ops:
+            below, ends = yield from self._removal(topics, marked)
+            if not ends:
                 for name in topics:
                     self._reads.topics.forget(name)
                 return
             if attempt:
                 yield Pause(RETRY_MS)
-            for result in (yield Together(plan_fenced_writes(self._fence.check, ops))):
+            check = self._fence.check
+            plan = plan_fenced_writes(check, below) + [Multi((check, *ops)) for ops in _whole(ends)]
+            for result in (yield Together(plan)):
                 unfenced(result)
         raise TermEnded(f"topics cannot be removed, such as {topics[0]}")
+
+    def _removal(
+        self, topics: Sequence[str], marked: set[str]
+    ) -> TermSteps[tuple[list[WriteOp], list[list[WriteOp]]]]:
+        """The deletions below these topics, and for each topic those that end it."""
+        asked = [p for n in topics for p in (paths.config_entity("topics", n), paths.delete_topic(n))]
+        standing = {op.path: op for op in (yield from self._those_there(asked))}
+        below: list[WriteOp] = []
+        ends: list[list[WriteOp]] = []
+        for name in topics:
+            mark, settings = paths.delete_topic(name), paths.config_entity("topics", name)
+            if mark in standing:
+                marked.add(name)
+            elif name in marked:
+                continue
+            tree = yield from self._tree(paths.topic(name))
+            below += tree[:-1]
+            end = [*tree[-1:], *(standing[path] for path in (settings, mark) if path in standing)]
+            if end:
+                ends.append(end)
+        return below, ends
 
     def _tree(self, path: str) -> TermSteps[list[WriteOp]]:
         """The deletions of a node with all below it, the lowest first."""
@@ -239,7 +262,7 @@ class ControllerWrites:
             )
         return [Delete(each, ANY_VERSION) for level in reversed(levels) for each in level]
 
-    def _those_there(self, nodes: Iterable[str]) -> TermSteps[list[WriteOp]]:
+    def _those_there(self, nodes: Iterable[str]) -> TermSteps[list[Delete]]:
         asked = list(nodes)
         answers = yield from read_many([GetData(path) for path in asked])
         return [
@@ -281,3 +304,15 @@ def _chunks(states: States) -> Iterable[dict[TopicPartition, LeaderAndIsr]]:
             chunk, room = {}, WRITES_MAX
     if chunk:
         yield chunk
+
+
+def _whole(groups: Iterable[list[WriteOp]]) -> Iterable[list[WriteOp]]:
+    """Portions of one transaction each, in which no group is torn apart."""
+    portion: list[WriteOp] = []
+    for group in groups:
+        if portion and len(portion) + len(group) > WRITES_MAX:
+            yield portion
+            portion = []
+        portion += group
+    if portion:
+        yield portion

@@ -9,15 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
-from ottla.broker.zk_desk import Steps, persistently
+from ottla.broker.topic_requests import TopicPlan, TopicRefused
+from ottla.broker.topic_writer import write_topic
 from ottla.controller.placement import Placement, PlacementRefused, place_replicas
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicId, is_usable_topic_id
-from ottla.model.partition_state import ReplicaAssignment
-from ottla.zookeeper import paths
-from ottla.zookeeper.codec import TopicNode, encode_topic
-from ottla.zookeeper.codec_config import ConfigNode, encode_config
-from ottla.zookeeper.ops import ANY_VERSION, Create, Created, Exists, Failed, SetData, ZkCode
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -85,7 +80,8 @@ class TopicCreation:
             log.warning("a topic cannot be created topic=%s reason=%s", name, placed.why)
             return ErrorCode.INVALID_REPLICATION_FACTOR
         self._under_way.add(name)
-        self._node.zk.run(self._write(name, placed, overrides), lambda outcome: self._written(name, outcome))
+        plan = TopicPlan(name, placed, dict(overrides))
+        self._node.zk.run(write_topic(self._node, plan), lambda outcome: self._written(name, outcome))
         return ErrorCode.LEADER_NOT_AVAILABLE
 
     def _place(self, partitions: int, replication_factor: int) -> Placement | PlacementRefused:
@@ -99,28 +95,7 @@ class TopicCreation:
             racks, partitions, replication_factor, start=draw(len(racks)), shift=draw(len(racks))
         )
 
-    def _write(self, name: str, placed: Placement, overrides: Mapping[str, str]) -> Steps[str]:
-        """The settings first, so that the controller finds them when it finds the topic."""
-        if not isinstance((yield from persistently(Exists(paths.topic(name)))), Failed):
-            return "it exists already"
-        config_path = paths.config_entity("topics", name)
-        settings = encode_config(ConfigNode(dict(overrides)))
-        configured = yield from persistently(SetData(config_path, settings, ANY_VERSION))
-        if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
-            yield from persistently(Create(config_path, settings))
-        assignments = {number: ReplicaAssignment(replicas) for number, replicas in placed.items()}
-        node = TopicNode(self._new_topic_id(), assignments)
-        created = yield from persistently(Create(paths.topic(name), encode_topic(node)))
-        if isinstance(created, Created):
-            return "created"
-        return str(created.code.name)
-
-    def _new_topic_id(self) -> TopicId:
-        while True:
-            candidate = TopicId(self._node.random.randbytes(16))
-            if is_usable_topic_id(candidate):
-                return candidate
-
-    def _written(self, name: str, outcome: str) -> None:
+    def _written(self, name: str, outcome: TopicPlan | TopicRefused) -> None:
         self._under_way.discard(name)
-        log.info("topic creation topic=%s outcome=%s", name, outcome)
+        told = outcome.why if isinstance(outcome, TopicRefused) else "created"
+        log.info("topic creation topic=%s outcome=%s", name, told)

@@ -35,8 +35,9 @@ LOST_MAX = 3
 def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused]:
     """The settings first, so that the controller finds them when it finds the topic."""
     name = plan.name
-    if not isinstance((yield from persistently(Exists(paths.topic(name)))), Failed):
-        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    taken = yield from why_taken(name)
+    if taken is not None:
+        return taken
     config_path = paths.config_entity("topics", name)
     settings = encode_config(ConfigNode(plan.overrides))
     configured = yield from persistently(SetData(config_path, settings, ANY_VERSION))
@@ -58,6 +59,20 @@ def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused
         lost += 1
         if (refused := why_lost_for_good(len(encoded), lost)) is not None:
             return refused
+
+
+def why_taken(name: str) -> Steps[TopicRefused | None]:
+    """Whether a topic of that name stands in ZooKeeper, or is on its way out: it would be deleted along.
+
+    The mark is looked for after the topic: it goes last.
+    """
+    topic = yield from persistently(Exists(paths.topic(name)))
+    mark = yield from persistently(Exists(paths.delete_topic(name)))
+    if not isinstance(mark, Failed):
+        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+    if not isinstance(topic, Failed):
+        return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    return None
 
 
 def why_lost_for_good(node_bytes: int, lost: int) -> TopicRefused | None:

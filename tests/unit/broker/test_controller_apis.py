@@ -26,6 +26,7 @@ from ottla.wire.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.zookeeper import paths
 from ottla.zookeeper.ops import Create
 from support.controller_bench import ControllerBench, out_of_office, serving
@@ -171,6 +172,32 @@ class TestCreateTopics:
         bench.advance(5_001)
 
         assert len(bench.written) == 1
+
+    @pytest.mark.parametrize("validate_only", [False, True])
+    def test_a_topic_on_its_way_out_cannot_be_made_again_yet(self, validate_only: bool):
+        bench = serving(2, topics={"orders": ((1, 2),)})
+        bench.delete_errors.add("two")
+        bench.zk(Create(paths.delete_topic("orders")))
+        assert "orders" not in bench.node.metadata.topics
+
+        assert create(bench, a_topic(), validate_only=validate_only) == [
+            (E.TOPIC_ALREADY_EXISTS, "Topic 'orders' is marked for deletion.")
+        ]
+
+    @pytest.mark.parametrize("is_node_there", [False, True])
+    def test_nor_does_a_clients_wish_make_it(self, is_node_there: bool):
+        """The controller is elsewhere, and about to remove what has the name."""
+        bench = out_of_office()
+        bench.zk(Create(paths.delete_topic("orders")))
+        if is_node_there:
+            bench.create_topic("orders", (2,))
+        before = bench.data(paths.topic("orders"))
+
+        answer = bench.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 12)
+
+        assert [row.error_code for row in answer.topics] == [E.LEADER_NOT_AVAILABLE]
+        assert bench.data(paths.topic("orders")) == before
+        assert not bench.has("/config/topics/orders")
 
     def test_another_broker_refuses(self):
         assert create(out_of_office(), a_topic()) == [(E.NOT_CONTROLLER, "")]

@@ -8,7 +8,7 @@ from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import decode_reassignment, encode_reassignment
 from ottla.zookeeper.codec_config import encode_config_change
-from ottla.zookeeper.ops import Create, Lost, Multi, Op, SetData
+from ottla.zookeeper.ops import Create, Delete, Lost, Multi, Op, SetData
 from support.controller_bench import ControllerBench
 
 STATE_PATH = "/state"
@@ -167,3 +167,57 @@ def test_the_deletion_of_a_topic_rewrites_the_old_tools_znode_once() -> None:
     ]
     assert len(written) == 1
     assert decode_reassignment(bench.data(paths.REASSIGN_PARTITIONS)) == {TopicPartition("kept", 0): (2,)}
+
+
+def test_a_topic_that_is_made_again_while_others_are_still_being_removed_is_not_removed_along() -> None:
+    """Nodes, settings and marks of a topic go at one stroke; whatever has its name afterwards is new."""
+    bench = in_office(2, orders=((1,),), large=((1,),) * 250)
+    torn: list[Op] = []
+    made: list[str] = []
+
+    def make_again(op: Op) -> None:
+        is_there, is_marked = bench.has(paths.topic("orders")), bench.has(paths.delete_topic("orders"))
+        if is_there != is_marked and not made:
+            torn.append(op)
+        if not is_there and not is_marked and not made:
+            made.append("orders")
+            bench.create_topic("orders", (2,), (2,))
+
+    bench.zk_is_held = True
+    bench.zk(Create(paths.delete_topic("large")))
+    bench.zk(Create(paths.delete_topic("orders")))
+    bench.zk_is_held = False
+    bench.lose = make_again  # type: ignore[assignment]
+    held, bench.held = bench.held, []
+    for each in held:
+        bench.answer(each)
+    bench.settle()
+    bench.advance(1_000)
+
+    assert made == ["orders"]
+    assert torn == []
+    assert bench.children(paths.TOPICS) == ["orders"]
+    assert bench.children(paths.DELETE_TOPICS) == []
+    assert [bench.led("orders", index)[0] for index in (0, 1)] == [2, 2]
+
+
+def test_removals_of_topics_whose_answer_is_lost_are_made_again_or_found_done() -> None:
+    for is_applied in (True, False):
+        bench = in_office(2, orders=((1,),), payments=((2,),))
+        lost: list[Op] = []
+
+        def lose(op: Op, lost: list[Op] = lost, is_applied: bool = is_applied) -> bool | None:
+            if not isinstance(op, Multi) or len(lost) > 2:
+                return None
+            if not any(isinstance(each, Delete) and each.path == paths.topic("orders") for each in op.ops):
+                return None
+            lost.append(op)
+            return is_applied
+
+        bench.lose = lose
+        bench.zk(Create(paths.delete_topic("orders")))
+        bench.advance(1_000)
+
+        assert len(lost) == (1 if is_applied else 3)
+        assert bench.children(paths.TOPICS) == ["payments"]
+        assert bench.children(paths.DELETE_TOPICS) == []

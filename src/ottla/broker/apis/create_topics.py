@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.config_entries import ConfigSource, topic_entries
 from ottla.broker.request import Request
 from ottla.broker.topic_requests import TopicPlan, TopicRefused, plan_topic
-from ottla.broker.topic_writer import write_topic
+from ottla.broker.topic_writer import why_taken, write_topic
 from ottla.broker.zk_desk import Steps
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_LEADER, ZERO_TOPIC_ID
@@ -31,8 +31,13 @@ def handle(node: "Node", request: Request, body: CreateTopicsRequest) -> CreateT
         return CreateTopicsResponse(topics=rows)
     outcomes = _judge(node, body.topics)
     if body.validate_only:
-        return _response(node, outcomes, frozenset())
-    node.zk.run(_write_all(node, outcomes), lambda written: _wait(node, request, written, body.timeout_ms))
+        node.zk.run(
+            _look_up_all(outcomes), lambda judged: request.reply(_response(node, judged, frozenset()))
+        )
+    else:
+        node.zk.run(
+            _write_all(node, outcomes), lambda written: _wait(node, request, written, body.timeout_ms)
+        )
     return None
 
 
@@ -46,6 +51,14 @@ def _judge(node: "Node", topics: list[CreatableTopic]) -> dict[str, Outcome]:
         else:
             outcomes[topic.name] = plan_topic(node, topic)
     return outcomes
+
+
+def _look_up_all(outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
+    judged: dict[str, Outcome] = {}
+    for name, plan in outcomes.items():
+        taken = (yield from why_taken(name)) if isinstance(plan, TopicPlan) else None
+        judged[name] = taken or plan
+    return judged
 
 
 def _write_all(node: "Node", outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
