@@ -6,11 +6,13 @@ partitions their leaders.
 
 import logging
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
 from ottla.broker.topic_requests import TopicPlan, TopicRefused
-from ottla.broker.topic_writer import write_topic
+from ottla.broker.topic_writer import topics_beside, write_topic
+from ottla.broker.zk_desk import Steps
 from ottla.controller.placement import Placement, PlacementRefused, place_replicas
 from ottla.model.errors import ErrorCode
 
@@ -33,7 +35,7 @@ class TopicCreation:
         """Create a topic that a client asked for; the client is told to look again in a moment."""
         if name == topic_names.OFFSETS_TOPIC:
             return self.create_offsets_topic()
-        if topic_names.colliding(name, self._node.metadata.topics):
+        if topic_names.colliding(name, chain(self._node.metadata.topics, self._under_way)):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         topics = self._node.config.topics
         return self._create(name, topics.num_partitions, topics.default_replication_factor, {})
@@ -81,8 +83,12 @@ class TopicCreation:
             return ErrorCode.INVALID_REPLICATION_FACTOR
         self._under_way.add(name)
         plan = TopicPlan(name, placed, dict(overrides))
-        self._node.zk.run(write_topic(self._node, plan), lambda outcome: self._written(name, outcome))
+        self._node.zk.run(self._write(plan), lambda outcome: self._written(name, outcome))
         return ErrorCode.LEADER_NOT_AVAILABLE
+
+    def _write(self, plan: TopicPlan) -> Steps[TopicPlan | TopicRefused]:
+        beside = yield from topics_beside([plan.name])
+        return (yield from write_topic(self._node, plan, beside))
 
     def _place(self, partitions: int, replication_factor: int) -> Placement | PlacementRefused:
         racks = {broker: live.rack for broker, live in self._node.metadata.brokers.items()}

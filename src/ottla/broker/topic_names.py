@@ -35,9 +35,14 @@ def may_be_hosted(partition: TopicPartition) -> bool:
     )
 
 
+def may_collide(name: str) -> bool:
+    """Whether another name can differ from it in '.' and '_' alone."""
+    return "." in name or "_" in name
+
+
 def colliding(name: str, others: Iterable[str]) -> list[str]:
     """Metrics write '.' as '_': of names that differ in that alone only one can be had."""
-    if "." not in name and "_" not in name:
+    if not may_collide(name):
         return []
     folded, length = name.replace(".", "_"), len(name)
     return [

@@ -1,6 +1,6 @@
 """What CreateTopics asks for, judged by Kafka's rules before anything is written."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -74,7 +74,12 @@ def _why_no_name(node: "Node", name: str) -> TopicRefused | None:
     illegal = topic_names.why_illegal(name)
     if illegal is not None:
         return TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {illegal}")
-    colliding = sorted(topic_names.colliding(name, node.metadata.topics))
+    return why_colliding(name, node.metadata.topics)
+
+
+def why_colliding(name: str, others: Iterable[str]) -> TopicRefused | None:
+    """Whether one of the other topics differs from it in '.' and '_' alone."""
+    colliding = sorted(topic_names.colliding(name, others))
     if not colliding:
         return None
     return TopicRefused(

@@ -1,8 +1,10 @@
 """Writes a new topic to ZooKeeper; the controller, which watches, then gives its partitions leaders."""
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ottla.broker.topic_requests import TopicPlan, TopicRefused
+from ottla.broker.topic_names import may_collide
+from ottla.broker.topic_requests import TopicPlan, TopicRefused, why_colliding
 from ottla.broker.zk_desk import Steps, persistently
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId, is_usable_topic_id
@@ -12,11 +14,13 @@ from ottla.zookeeper.codec import TopicNode, encode_topic
 from ottla.zookeeper.codec_config import ConfigNode, encode_config
 from ottla.zookeeper.ops import (
     ANY_VERSION,
+    Children,
     Create,
     Created,
     Data,
     Exists,
     Failed,
+    GetChildren,
     GetData,
     Lost,
     SetData,
@@ -32,10 +36,15 @@ NODE_BYTES_SURE = 1_000_000
 LOST_MAX = 3
 
 
-def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused]:
-    """The settings first, so that the controller finds them when it finds the topic."""
+def write_topic(
+    node: "Node", plan: TopicPlan, beside: Collection[str] = ()
+) -> Steps[TopicPlan | TopicRefused]:
+    """The settings first, so that the controller finds them when it finds the topic.
+
+    ``beside`` are the topics that stand there already, as ``topics_beside`` gives them.
+    """
     name = plan.name
-    taken = yield from why_taken(name)
+    taken = yield from why_taken(name, beside)
     if taken is not None:
         return taken
     config_path = paths.config_entity("topics", name)
@@ -61,8 +70,20 @@ def write_topic(node: "Node", plan: TopicPlan) -> Steps[TopicPlan | TopicRefused
             return refused
 
 
-def why_taken(name: str) -> Steps[TopicRefused | None]:
-    """Whether a topic of that name stands in ZooKeeper, or is on its way out: it would be deleted along.
+def topics_beside(names: Iterable[str]) -> Steps[set[str]]:
+    """The topics that stand in ZooKeeper: there may be some that no metadata name yet.
+
+    Nobody asks when none of the names can collide with another.
+    """
+    if not any(map(may_collide, names)):
+        return set()
+    listed = yield from persistently(GetChildren(paths.TOPICS))
+    return set(listed.names) if isinstance(listed, Children) else set()
+
+
+def why_taken(name: str, beside: Collection[str]) -> Steps[TopicRefused | None]:
+    """Whether a topic of that name stands in ZooKeeper, or one that collides with it, or one on its way out,
+    with which it would be deleted.
 
     The mark is looked for after the topic: it goes last.
     """
@@ -72,7 +93,7 @@ def why_taken(name: str) -> Steps[TopicRefused | None]:
         return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
     if not isinstance(topic, Failed):
         return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    return None
+    return why_colliding(name, beside)
 
 
 def why_lost_for_good(node_bytes: int, lost: int) -> TopicRefused | None:

@@ -173,6 +173,45 @@ class TestCreateTopics:
 
         assert len(bench.written) == 1
 
+    def test_of_two_names_that_collide_only_the_first_is_made(self):
+        bench = serving(2)
+
+        assert create(bench, a_topic("a.b"), a_topic("plain"), a_topic("a_b")) == [
+            (0, None),
+            (0, None),
+            (E.INVALID_TOPIC_EXCEPTION, "Topic 'a_b' collides with existing topics: a.b"),
+        ]
+        assert bench.children(paths.TOPICS) == ["a.b", "plain"]
+
+    @pytest.mark.parametrize("validate_only", [False, True])
+    def test_a_topic_collides_with_one_that_no_metadata_name_yet(self, validate_only: bool):
+        bench = serving(2)
+        bench.deliver = lambda fired: None  # type: ignore[method-assign]  # the watch fires late
+        bench.create_topic("a.b", (1,))
+
+        assert create(bench, a_topic("a_b"), validate_only=validate_only) == [
+            (E.INVALID_TOPIC_EXCEPTION, "Topic 'a_b' collides with existing topics: a.b")
+        ]
+
+    def test_a_clients_wish_collides_as_well(self):
+        bench = out_of_office()
+        bench.create_topic("a.b", (1,))
+
+        bench.ask(MetadataRequest(topics=[MetadataRequestTopic(name="a_b")]), 12)
+        wishes = [MetadataRequestTopic(name=name) for name in ("c.d", "c_d")]
+        bench.zk_is_held = True
+        answer = bench.ask(MetadataRequest(topics=wishes), 12)
+        bench.zk_is_held = False
+        for held in bench.held:
+            bench.answer(held)
+        bench.settle()
+
+        assert {row.name: row.error_code for row in answer.topics} == {
+            "c.d": E.LEADER_NOT_AVAILABLE,
+            "c_d": E.INVALID_TOPIC_EXCEPTION,
+        }
+        assert bench.children(paths.TOPICS) == ["a.b", "c.d"]
+
     @pytest.mark.parametrize("validate_only", [False, True])
     def test_a_topic_on_its_way_out_cannot_be_made_again_yet(self, validate_only: bool):
         bench = serving(2, topics={"orders": ((1, 2),)})

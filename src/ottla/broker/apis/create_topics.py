@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.config_entries import ConfigSource, topic_entries
 from ottla.broker.request import Request
 from ottla.broker.topic_requests import TopicPlan, TopicRefused, plan_topic
-from ottla.broker.topic_writer import why_taken, write_topic
+from ottla.broker.topic_writer import topics_beside, why_taken, write_topic
 from ottla.broker.zk_desk import Steps
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_LEADER, ZERO_TOPIC_ID
@@ -55,16 +55,21 @@ def _judge(node: "Node", topics: list[CreatableTopic]) -> dict[str, Outcome]:
 
 def _look_up_all(outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
     judged: dict[str, Outcome] = {}
+    beside = yield from topics_beside(outcomes)
     for name, plan in outcomes.items():
-        taken = (yield from why_taken(name)) if isinstance(plan, TopicPlan) else None
+        taken = (yield from why_taken(name, beside)) if isinstance(plan, TopicPlan) else None
         judged[name] = taken or plan
     return judged
 
 
 def _write_all(node: "Node", outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
+    """One after the other; each new topic stands beside the next ones."""
     written: dict[str, Outcome] = {}
+    beside = yield from topics_beside(outcomes)
     for name, plan in outcomes.items():
-        written[name] = (yield from write_topic(node, plan)) if isinstance(plan, TopicPlan) else plan
+        written[name] = (yield from write_topic(node, plan, beside)) if isinstance(plan, TopicPlan) else plan
+        if isinstance(written[name], TopicPlan):
+            beside.add(name)
     return written
 
 
