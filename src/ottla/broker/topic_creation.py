@@ -35,6 +35,8 @@ class TopicCreation:
         """Create a topic that a client asked for; the client is told to look again in a moment."""
         if name == topic_names.OFFSETS_TOPIC:
             return self.create_offsets_topic()
+        if name == topic_names.TRANSACTIONS_TOPIC:
+            return self.create_transactions_topic()
         if topic_names.colliding(name, chain(self._node.metadata.topics, self._under_way)):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         topics = self._node.config.topics

@@ -16,6 +16,7 @@ from ottla.wire.apis.update_metadata import (
 )
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import decode_topic
+from ottla.zookeeper.codec_config import decode_config
 from support.led_broker import LedBroker
 from support.node_bench import Bench, a_config
 
@@ -285,6 +286,26 @@ def test_unknown_topics_and_names_that_are_none(name: str, error: ErrorCode) -> 
     update(bench)
 
     assert metadata(bench, name).topics[0].error_code == error
+
+
+def test_the_topic_of_transactions_is_created_with_its_own_settings() -> None:
+    """A broker of Apache's may coordinate transactions, and relies on what is kept there."""
+    bench = Bench(a_config(num_partitions=4, transaction_state_log_min_isr=3)).start()
+    update(bench, live_brokers=[a_broker(1), a_broker(2), a_broker(3)])
+
+    metadata(bench, "__transaction_state", create=True)
+
+    node = decode_topic("__transaction_state", bench.tree.nodes[paths.topic("__transaction_state")].data)
+    assert len(node.partitions) == 50
+    assert {len(assignment.replicas) for assignment in node.partitions.values()} == {3}
+    settings = decode_config(bench.tree.nodes["/config/topics/__transaction_state"].data)
+    assert settings.config == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "3",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    }
 
 
 def test_a_missing_topic_is_created_in_zookeeper_and_the_client_told_to_look_again() -> None:
