@@ -27,11 +27,18 @@ from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...] | None]
+Plans = Mapping[TopicPartition, ReplicaAssignment | Refusal]
 
 
 def on_requested(context: ControllerContext, event: ReassignmentRequested) -> Turn[None]:
-    """AlterPartitionReassignments: take what is sound, say what is not."""
-    results = yield from _submit(context, event.targets, event.cause)
+    """AlterPartitionReassignments: take what is sound, say what is not.
+
+    The latest wish counts: what the old znode says of these partitions leaves it before anything is written,
+    or the next controller would bring it back.
+    """
+    plans = _plans(context, event.targets)
+    _drop_legacy(context, [key for key, plan in plans.items() if not isinstance(plan, Refusal)], event.cause)
+    results = yield from _submit(context, plans, event.cause)
     context.outbox.append(Answer(event.token, ReassignmentsTaken(results)))
 
 
@@ -61,7 +68,7 @@ def take_legacy(
         if context.legacy_reassignments.get(key) != replicas
     }
     context.legacy_reassignments = dict(targets)
-    results = yield from _submit(context, fresh, cause)
+    results = yield from _submit(context, _plans(context, fresh), cause)
     for key, result in results.items():
         partition = context.partitions.get(key)
         if result.error is not ErrorCode.NONE:
@@ -86,11 +93,14 @@ def resume(
     yield from complete(context, moving, cause)
 
 
-def _submit(context: ControllerContext, targets: Targets, cause: str) -> Turn[dict[TopicPartition, Refusal]]:
+def _plans(context: ControllerContext, targets: Targets) -> Plans:
+    return {key: _plan(context, key, target) for key, target in targets.items()}
+
+
+def _submit(context: ControllerContext, plans: Plans, cause: str) -> Turn[dict[TopicPartition, Refusal]]:
     results: dict[TopicPartition, Refusal] = {}
     planned: dict[TopicPartition, ReplicaAssignment] = {}
-    for key, target in targets.items():
-        plan = _plan(context, key, target)
+    for key, plan in plans.items():
         if isinstance(plan, Refusal):
             results[key] = plan
         else:
@@ -231,7 +241,7 @@ def complete(context: ControllerContext, partitions: Iterable[Partition], cause:
         for broker in removed:
             context.requests.stop_replica(partition, broker, delete=True)
     context.requests.flush(cause)
-    _drop_legacy(context, finished, cause)
+    _drop_legacy(context, [partition.key for partition in finished], cause)
 
 
 def _take_online(context: ControllerContext, partition: Partition) -> None:
@@ -256,8 +266,9 @@ def _hand_over(context: ControllerContext, partition: Partition) -> Proposal | N
     return Proposal(handed, target, election.rule, why="all replicas of the new assignment are in sync")
 
 
-def _drop_legacy(context: ControllerContext, finished: list[Partition], cause: str) -> None:
-    done = [p.key for p in finished if p.key in context.legacy_reassignments]
+def _drop_legacy(context: ControllerContext, keys: Iterable[TopicPartition], cause: str) -> None:
+    """The old znode shall not name these any more."""
+    done = [key for key in keys if key in context.legacy_reassignments]
     for key in done:
         del context.legacy_reassignments[key]
     if done:
