@@ -18,6 +18,7 @@ from ottla.broker.replica_mover import ReplicaMover
 from ottla.broker.throttles import Throttles
 from ottla.broker.topic_names import may_be_hosted
 from ottla.broker.transaction_verifier import TransactionVerifier
+from ottla.broker.zk_desk import persistently
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import ZERO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderRecoveryState
@@ -450,7 +451,7 @@ class Partitions:
             self._node.outputs.append(Exit(1, f"no log directory is left: {what} failed"))
             return
         note = encode_log_dir_event(self.broker_id)
-        self._node.zk.submit(Create(paths.LOG_DIR_EVENT_PREFIX, note, sequential=True), lambda _: None)
+        self._node.zk.run(persistently(Create(paths.LOG_DIR_EVENT_PREFIX, note, sequential=True)))
 
     # --- the broker's own appends -----------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import TopicPartition
-from ottla.zookeeper.ops import Create
+from ottla.zookeeper.ops import Create, Lost
 from support.led_broker import ME, SECOND, LedBroker, a_batch
 from support.node_bench import a_config
 
@@ -43,6 +43,21 @@ def test_the_controller_hears_of_it_through_zookeeper() -> None:
     notes = [op for op in broker.zk_log if isinstance(op, Create) and "log_dir_event" in op.path]
     assert len(notes) >= 1
     assert notes[-1].sequential
+
+
+def test_the_controller_hears_of_it_though_the_connection_to_zookeeper_ends_meanwhile() -> None:
+    broker = two_directories()
+    broker.zk_is_held = True
+    fail(broker, 0)
+    [note] = [held for held in broker.held if "log_dir_event" in getattr(held.operation, "path", "")]
+    broker.zk_log.clear()
+
+    broker.node.on_zk_result(note.token, Lost(maybe_applied=True))
+    broker.zk_is_held = False
+    broker.settle()
+    broker.advance(1_000)
+
+    assert note.operation in broker.zk_log
 
 
 def test_the_controller_is_told_that_the_replica_is_offline() -> None:
