@@ -161,10 +161,12 @@ class DynamicConfigs:
     def _rebuild(self) -> None:
         before = self.broker
         self.broker = with_dynamic(self.static, self._default_overrides, self._own_overrides)
-        if self.broker != before and self._node.is_started:
+        if self.broker == before:
+            return
+        if self._node.is_started:
             log.info("broker settings changed broker=%d", self._node.broker_id)
-            self._node.partitions.on_broker_config_changed(before, self.broker)
-            self._node.controller.on_broker_config_changed(before, self.broker)
+        self._node.partitions.on_broker_config_changed(before, self.broker)
+        self._node.controller.on_broker_config_changed(before, self.broker)
 
     # ---- changes
 

@@ -1,6 +1,7 @@
 """The way from a process to a member of the cluster, step by step."""
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,11 +25,13 @@ class Startup:
     Clients are let in last: the controller keeps trying until they are.
     """
 
-    __slots__ = ("_has_begun", "_node", "_started_ms")
+    __slots__ = ("_has_begun", "_loaded_in", "_node", "_started_ms")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._has_begun = False
+        self._loaded_in = -1
+        """The number of the session in which the settings were read, and are watched."""
         self._started_ms = 0
 
     def begin(self) -> None:
@@ -75,10 +78,14 @@ class Startup:
             self._refuse(broker_id)
             return
         self._node.broker_id = broker_id
-        self._node.features.read()
-        self._node.zk.run(self._node.configs.load(), self._with_settings)
+        self._load(self._with_settings)
 
-    def _with_settings(self, _: None) -> None:
+    def _load(self, then: Callable[[], None]) -> None:
+        self._loaded_in = self._node.zk.session_number
+        self._node.features.read()
+        self._node.zk.run(self._node.configs.load(), lambda _: then())
+
+    def _with_settings(self) -> None:
         self._node.run_in_thread(self._open_logs, self._with_logs)
 
     def _open_logs(self) -> int:
@@ -97,6 +104,10 @@ class Startup:
         self._register()
 
     def _register(self) -> None:
+        """Logs may take long to open: a session that expired meanwhile has taken its watches along."""
+        if self._loaded_in != self._node.zk.session_number:
+            self._load(self._register)
+            return
         self._node.zk.run(attempt(self._node.registration.register()), self._with_registration)
 
     def _with_registration(self, outcome: bool | StartRefused) -> None:

@@ -8,8 +8,12 @@ from ottla.model.ids import BrokerId
 from ottla.sim.zookeeper_tree import ZooKeeperTree
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import decode_broker, encode_cluster_id
+from ottla.zookeeper.codec_config import encode_config_change
 from ottla.zookeeper.ops import (
+    ANY_VERSION,
     Create,
+    GetChildren,
+    Lost,
     Multi,
     SessionConnected,
     SessionExpired,
@@ -247,3 +251,36 @@ def test_what_is_registered_reads_back_as_what_was_configured() -> None:
     registration = decode_broker(BrokerId(1), bench.tree.nodes[paths.broker(1)].data, 0)
 
     assert registration.endpoints == config.listeners.advertised_listeners
+
+
+@pytest.mark.parametrize("moment", [paths.CONFIG_TOPICS, paths.BROKER_IDS])
+def test_a_session_that_expires_during_the_start_takes_neither_settings_nor_watches_along(
+    moment: str,
+) -> None:
+    """Logs can take minutes to open; the settings were read and watched before."""
+    bench = Bench()
+    bench.zk_is_held = True
+    bench.start()
+    while GetChildren(moment) not in [held.operation for held in bench.held]:
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+    lost, bench.held, bench.zk_is_held = bench.held, [], False
+    meanwhile = b'{"version":1,"config":{"log.retention.ms":"7","leader.replication.throttled.rate":"9"}}'
+    bench.tree.apply(Create("/config/brokers/1", meanwhile), OPERATOR, 1)
+    bench.tree.apply(Create(paths.FEATURE, b'{"version":2,"status":1,"features":{}}'), OPERATOR, 1)
+
+    bench.expire_session(new_session=101)
+    for each in lost:
+        bench.node.on_zk_result(each.token, Lost(maybe_applied=False))
+    bench.advance(1_000)
+
+    assert bench.accepts
+    assert bench.node.config.log.retention_ms == 7
+    assert bench.node.partitions.throttles.leader.limit == 9
+    assert bench.node.features.epoch == 0
+
+    bench.zk(SetData("/config/brokers/1", b'{"version":1,"config":{"log.retention.ms":"8"}}', ANY_VERSION))
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("brokers/1"), sequential=True))
+    bench.zk(SetData(paths.FEATURE, b'{"version":2,"status":1,"features":{}}', ANY_VERSION))
+    assert bench.node.config.log.retention_ms == 8
+    assert bench.node.features.epoch == 1
