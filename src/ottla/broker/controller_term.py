@@ -60,7 +60,7 @@ from ottla.controller.events import (
     UncleanTopicsRead,
 )
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicId, TopicPartition, is_usable_topic_id
+from ottla.model.ids import BrokerId, TopicId, TopicPartition, is_usable_topic_id
 from ottla.wire.apis.leader_and_isr import LeaderAndIsrResponse
 from ottla.wire.apis.stop_replica import StopReplicaResponse
 from ottla.zookeeper import paths
@@ -73,7 +73,7 @@ log = logging.getLogger(__name__)
 
 FIRST_REBALANCE_MS = 5_000
 PARTITIONS_A_REQUEST = 1_000
-"""How many partitions one LeaderAndIsr request names at most."""
+"""How many partitions one LeaderAndIsr request names at most, unless it is a broker's first."""
 MISTAKES = (
     AssertionError,
     LookupError,
@@ -109,6 +109,8 @@ class Term:
         self.writes = ControllerWrites(fence, self.reads)
         self._requests = ControllerRequests(node.broker_id, fence.epoch)
         self._channels = Channels(node)
+        self._addressed: set[tuple[BrokerId, int]] = set()
+        """The brokers that had a LeaderAndIsr request, each with the epoch of that life."""
         self._ended = ended
         self._queue: deque[tuple[str, Duty]] = deque()
         self._hinted: set[str] = set()
@@ -297,9 +299,17 @@ class Term:
     # ---- requests and their answers
 
     def _send_leader_and_isr(self, order: SendLeaderAndIsr) -> None:
-        """In portions: a broker that makes thousands of logs at once would not answer ZooKeeper meanwhile."""
-        for begin in range(0, len(order.entries), PARTITIONS_A_REQUEST):
-            entries = order.entries[begin : begin + PARTITIONS_A_REQUEST]
+        """In portions: a broker that makes thousands of logs at once would not answer ZooKeeper meanwhile.
+
+        But the first time whole, if there are old partitions: after its first LeaderAndIsr an Apache broker
+        believes to know all its partitions, and forgets the high watermarks of those that were not named.
+        """
+        life = (order.broker, order.broker_epoch)
+        is_whole = life not in self._addressed and not all(entry.is_new for entry in order.entries)
+        self._addressed.add(life)
+        size = len(order.entries) if is_whole else PARTITIONS_A_REQUEST
+        for begin in range(0, len(order.entries), size):
+            entries = order.entries[begin : begin + size]
             self._send_portion(SendLeaderAndIsr(order.broker, order.broker_epoch, entries, order.cause))
 
     def _send_portion(self, order: SendLeaderAndIsr) -> None:

@@ -164,6 +164,15 @@ class TestElection:
         assert bench.data(paths.CONTROLLER_EPOCH) == b"2"
 
 
+def sizes_of_orders(bench: ControllerBench, host: str) -> list[int]:
+    """How many partitions each LeaderAndIsr request to that broker names."""
+    return [
+        sum(len(topic.partition_states) for topic in request.topic_states)
+        for to, request in bench.told_of(LeaderAndIsrRequest)
+        if to == host
+    ]
+
+
 class TestWrites:
     def test_every_write_of_the_controller_is_fenced_by_its_epoch(self):
         bench = in_office(2, 3)
@@ -204,6 +213,29 @@ class TestWrites:
         sizes = [len(r.topic_states[0].partition_states) for r in heard]
         assert [type(r) for r in heard] == [LeaderAndIsrRequest] * 3 + [UpdateMetadataRequest]
         assert sizes == [1_000, 1_000, 500, 2_500]
+
+    def test_a_broker_that_comes_hears_of_all_its_partitions_at_once(self):
+        """An Apache broker notes high watermarks after its first LeaderAndIsr, and forgets the rest."""
+        bench = in_office(2, 3, topics={"orders": ((2, 3),) * 2_500})
+        bench.unregister(2)
+        bench.told.clear()
+
+        bench.register(2)
+        assert sizes_of_orders(bench, "two") == [2_500]
+
+        bench.told.clear()
+        bench.unregister(3)
+        assert sizes_of_orders(bench, "two") == [1_000, 1_000, 500]
+
+    def test_so_it_does_from_a_controller_that_has_just_been_elected(self):
+        first = in_office(2, topics={"orders": ((2, 1),) * 2_500})
+        next_one = ControllerBench(tree=first.tree)
+        next_one.session = 200
+        next_one.deliver(first.tree.end_session(first.session))
+        next_one.start()
+
+        assert next_one.node.controller.is_active
+        assert sizes_of_orders(next_one, "two")[0] == 2_500
 
     def test_added_partitions_are_created_beside_the_others(self):
         bench = in_office(2, topics={"orders": ((1, 2),)})
