@@ -84,6 +84,9 @@ class Checker:
         self._check_topics()
         self.verdict.clients_locked = sum(entry["did"] == "client locked" for entry in self._entries)
         for entry in self._entries:
+            if entry["did"] == "client starved":
+                text = f"{entry['who']} got no answer for long, though its client lived"
+                self.verdict.found("starved", text)
             if entry["did"] == "two leaders":
                 text = f"partition {entry['partition']}, epoch {entry['epoch']}: brokers {entry['leaders']}"
                 self.verdict.found("two leaders in one epoch", text)

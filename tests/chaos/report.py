@@ -8,7 +8,7 @@ from chaos.run import Outcome
 PROMISES = (
     *("lost", "duplicated", "reordered", "changed", "vanished", "phantom", "unseen"),
     *("nonmonotonic poll", "skipped by a poll", "committed offset lost", "two leaders in one epoch"),
-    "unanswered",
+    *("unanswered", "starved"),
     *("topic lost", "topic came back"),
 )
 
@@ -33,7 +33,7 @@ def summary(options: Options, outcome: Outcome) -> str:
         ),
     ]
     if verdict.clients_locked:
-        lines.append(f"readers whose librdkafka locked itself and was replaced: {verdict.clients_locked}")
+        lines.append(f"clients whose librdkafka locked itself and was replaced: {verdict.clients_locked}")
     for trend in outcome.trends:
         lines.append(
             f"broker {trend.broker} over {trend.minutes:.0f} min:"

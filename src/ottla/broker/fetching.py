@@ -234,6 +234,8 @@ class ParkedFetch:
             end_offset=log.end_offset,
         )
         if isinstance(position, int):
+            if position == _OUT_OF_RANGE and offset > log.end_offset and self._node.may_be_deposed():
+                position = _NOT_LEADER  # Others lead, and have told the reader more. It must not begin anew.
             if position:
                 self._refuse(entry, position)
             return not position

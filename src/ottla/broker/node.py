@@ -43,6 +43,10 @@ from ottla.zookeeper.ops import SessionConnected, SessionExpired, SessionSuspend
 log = logging.getLogger(__name__)
 
 
+FROZEN_MS = 1_000
+"""A timer that is so late tells that the process stood still."""
+
+
 class NodeState(Enum):
     """Where the broker stands in its life."""
 
@@ -231,6 +235,10 @@ class Node:
     def stopping(self) -> None:
         """Requests are refused from now on."""
         self.state = NodeState.STOPPING
+
+    def may_be_deposed(self) -> bool:
+        """Others may lead by now: ZooKeeper is out of reach, or this process has just been frozen."""
+        return not self.zk.is_connected or self.timers.late_ms() > FROZEN_MS
 
     def begin_shutdown(self) -> None:
         """Leave in order: leaderships first, then clients, logs and the registration. Twice is once."""

@@ -48,6 +48,11 @@ class Timers:
             heapq.heappop(heap)
         return heap[0][0] if heap else None
 
+    def late_ms(self) -> int:
+        """How long the first timer has been due: a process that was frozen finds itself behind."""
+        first_ms = self.next_deadline_ms()
+        return 0 if first_ms is None else max(0, self._clock.monotonic_ms() - first_ms)
+
     def run_due(self) -> None:
         """Run what is due now. What a timer starts with no delay waits for the next tick.
 

@@ -1,7 +1,8 @@
 """Writes a new topic to ZooKeeper; the controller, which watches, then gives its partitions leaders."""
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from ottla.broker.topic_names import may_collide
 from ottla.broker.topic_requests import TopicPlan, TopicRefused, why_colliding
@@ -23,11 +24,17 @@ from ottla.zookeeper.ops import (
     GetChildren,
     GetData,
     Lost,
+    Multi,
+    MultiDone,
+    MultiFailed,
+    Op,
     SetData,
+    WriteResult,
     ZkCode,
 )
 
 if TYPE_CHECKING:
+    from ottla.broker.controller_steps import Fence
     from ottla.broker.node import Node
 
 
@@ -37,11 +44,12 @@ LOST_MAX = 3
 
 
 def write_topic(
-    node: "Node", plan: TopicPlan, beside: Collection[str] = ()
+    node: "Node", plan: TopicPlan, beside: Collection[str] = (), fence: "Fence | None" = None
 ) -> Steps[TopicPlan | TopicRefused]:
     """The settings first, so that the controller finds them when it finds the topic.
 
-    ``beside`` are the topics that stand there already, as ``topics_beside`` gives them.
+    ``beside`` are the topics that stand there already, as ``topics_beside`` gives them. A controller's writes
+    have its ``fence``: who asked it has perhaps turned to its successor, made the topic there and deleted it.
     """
     name = plan.name
     taken = yield from why_taken(name, beside)
@@ -49,25 +57,45 @@ def write_topic(
         return taken
     config_path = paths.config_entity("topics", name)
     settings = encode_config(ConfigNode(plan.overrides))
-    configured = yield from persistently(SetData(config_path, settings, ANY_VERSION))
+    configured = yield from fenced(fence, SetData(config_path, settings, ANY_VERSION))
     if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
-        yield from persistently(Create(config_path, settings))
+        yield from fenced(fence, Create(config_path, settings))
     plan.topic_id = _draw_topic_id(node)
     assignments = {index: ReplicaAssignment(replicas) for index, replicas in plan.placement.items()}
     encoded = encode_topic(TopicNode(plan.topic_id, assignments))
     lost = 0
     while True:
-        result = yield Create(paths.topic(name), encoded)
+        result = yield from fenced(fence, Create(paths.topic(name), encoded), is_repeated=False)
         if isinstance(result, Created):
             return plan
+        if isinstance(result, Deposed):
+            return TopicRefused(ErrorCode.NOT_CONTROLLER, "Another controller was elected.")
         found = yield from persistently(GetData(paths.topic(name)))
         if isinstance(found, Data) and found.data == encoded:
             return plan  # the answer to our own attempt was lost
-        if not isinstance(result, Lost):
+        if isinstance(result, Failed):
             return _refused(name, result)
         lost += 1
         if (refused := why_lost_for_good(len(encoded), lost)) is not None:
             return refused
+
+
+@dataclass(frozen=True, slots=True)
+class Deposed:
+    """A write that did not take, for another controller has been elected."""
+
+
+def fenced(
+    fence: "Fence | None", op: Create | SetData, *, is_repeated: bool = True
+) -> Steps[WriteResult | Failed | Lost | Deposed]:
+    """One write, in one transaction with the fence where there is one; repeated until it is answered."""
+    asked: Op = op if fence is None else Multi((fence.check, op))
+    result = (yield from persistently(asked)) if is_repeated else (yield asked)
+    if isinstance(result, MultiDone):
+        return cast(WriteResult, result.results[1])
+    if isinstance(result, MultiFailed):
+        return Deposed() if result.index == 0 else Failed(result.code)
+    return cast(WriteResult | Failed | Lost, result)
 
 
 def topics_beside(names: Iterable[str]) -> Steps[set[str]]:

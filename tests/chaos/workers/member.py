@@ -8,10 +8,13 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from chaos.history import HistoryFile
 from chaos.workers.common import QUICK, Orders, Task
+from chaos.workers.pulse import Pulse, begin_again_when_locked
 from chaos.workers.reader import Reading
 
 COMMIT_EVERY_S = 1.0
 COMMITTED_TIMEOUT_S = 8.0
+SILENT_S = 45.0
+"""Longer than a commit may have to wait for a coordinator: its statistics come with its calls."""
 
 
 class Member:
@@ -22,6 +25,7 @@ class Member:
         self._history = HistoryFile(task.directory, task.name)
         self._reading = Reading(self._history)
         self._is_leaving = False
+        self._pulse = Pulse()
         self._consumer = Consumer(
             {
                 "bootstrap.servers": task.bootstrap,
@@ -32,10 +36,12 @@ class Member:
                 "heartbeat.interval.ms": 1_000,
                 "partition.assignment.strategy": str(task.options["strategy"]),
                 **QUICK,
+                **self._pulse.settings,
             }
         )
 
     def run(self, orders: Orders) -> None:
+        begin_again_when_locked(self._pulse, self._history, SILENT_S)
         self._consumer.subscribe([self._task.topic], on_assign=self._assigned, on_revoke=self._revoked)
         committed = time.monotonic()
         while not orders.is_asked_to_stop:

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from chaos.history import HistoryFile, Runs, read_value
 from chaos.workers.common import QUICK, Orders, Task
-from chaos.workers.pulse import Pulse, waits_of_threads
+from chaos.workers.pulse import Pulse, is_locked
 
 WRITE_EVERY_S = 0.25
 WORDY = {"log_level": 7, "debug": "topic,consumer,metadata"}
@@ -60,8 +60,7 @@ def work(task: Task, orders: Orders) -> None:
     consumer = _consumer(task, pulse, starts)
     while not (orders.is_asked_to_stop or reading.has_reached(orders.ends)):
         reading.take(consumer.consume(500, 0.2))
-        if pulse.is_silent:
-            history.write("client locked", threads=waits_of_threads())
+        if pulse.is_silent() and is_locked(history):
             locked.append(consumer)  # Letting go of it would wait for its locks.
             pulse = Pulse()
             consumer = _consumer(task, pulse, reading.positions)

@@ -28,7 +28,7 @@ from ottla.wire.apis.list_partition_reassignments import (
 )
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.zookeeper import paths
-from ottla.zookeeper.ops import Create
+from ottla.zookeeper.ops import ANY_VERSION, Create, SetData
 from support.controller_bench import ControllerBench, out_of_office, serving
 
 
@@ -431,3 +431,24 @@ class TestReassignments:
 
         assert reassign(bench, {0: (1,)}).error_code == E.NOT_CONTROLLER
         assert bench.ask(ListPartitionReassignmentsRequest(topics=None), 0).error_code == E.NOT_CONTROLLER
+
+
+class TestDeposed:
+    """Another controller was elected and this one has not heard of it: nothing that it writes counts."""
+
+    def test_it_creates_no_topic(self):
+        bench = serving(2)
+        bench.zk(SetData(paths.CONTROLLER_EPOCH, b"9", ANY_VERSION))
+
+        assert create(bench, a_topic()) == [(E.NOT_CONTROLLER, "Another controller was elected.")]
+        assert bench.children(paths.TOPICS) == []
+        assert not bench.has(paths.config_entity("topics", "orders"))
+
+    def test_it_deletes_no_topic(self):
+        bench = serving(2, topics={"orders": ((1, 2),)})
+        bench.zk(SetData(paths.CONTROLLER_EPOCH, b"9", ANY_VERSION))
+
+        answer = bench.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1_000), 6)
+
+        assert [row.error_code for row in answer.responses] == [E.NOT_CONTROLLER]
+        assert not bench.has(paths.delete_topic("orders"))

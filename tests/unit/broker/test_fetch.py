@@ -5,6 +5,7 @@ import pytest
 from ottla.broker.outputs import Output, RunInThread
 from ottla.config.areas import BrokerConfig
 from ottla.model.errors import ErrorCode
+from ottla.zookeeper.ops import SessionSuspended
 from support.led_broker import ME, SECOND, THIRD, LedBroker, a_batch, headers
 from support.node_bench import a_config
 
@@ -147,6 +148,17 @@ def test_fetches_that_are_refused(settings: dict[str, int], expected: ErrorCode)
 @pytest.mark.parametrize("offset", [-1, 2])
 def test_an_offset_outside_the_log_is_out_of_range(offset: int) -> None:
     assert a_leader_with(("a",)).fetch_now(offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_leader_that_was_frozen_or_cut_off_sends_readers_of_more_to_the_new_one() -> None:
+    """Out of range would have them begin anew, though others lead by now and have what they ask for."""
+    frozen, cut_off = a_leader_with(("a",)), a_leader_with(("a",))
+    frozen.clock.now_ms += 10_000
+    cut_off.node.on_zk_session(SessionSuspended("nothing was heard"))
+
+    for broker in (frozen, cut_off):
+        assert broker.fetch_now(2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert broker.fetch_now(-1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_an_offset_between_high_watermark_and_end_is_empty_and_no_error() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.broker.config_entries import ConfigSource, topic_entries
+from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
 from ottla.broker.topic_requests import TopicPlan, TopicRefused, plan_topic
 from ottla.broker.topic_writer import topics_beside, why_taken, write_topic
@@ -26,7 +27,8 @@ Outcome = TopicPlan | TopicRefused
 
 def handle(node: "Node", request: Request, body: CreateTopicsRequest) -> CreateTopicsResponse | None:
     """Refused by a broker that is not the controller; otherwise answered when the leaders are known."""
-    if not node.controller.is_active:
+    term = node.controller.term
+    if term is None:
         rows = [_row(topic.name, ErrorCode.NOT_CONTROLLER, "") for topic in body.topics]
         return CreateTopicsResponse(topics=rows)
     outcomes = _judge(node, body.topics)
@@ -36,7 +38,8 @@ def handle(node: "Node", request: Request, body: CreateTopicsRequest) -> CreateT
         )
     else:
         node.zk.run(
-            _write_all(node, outcomes), lambda written: _wait(node, request, written, body.timeout_ms)
+            _write_all(node, term.fence, outcomes),
+            lambda written: _wait(node, request, written, body.timeout_ms),
         )
     return None
 
@@ -62,12 +65,14 @@ def _look_up_all(outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
     return judged
 
 
-def _write_all(node: "Node", outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
+def _write_all(node: "Node", fence: Fence, outcomes: Mapping[str, Outcome]) -> Steps[dict[str, Outcome]]:
     """One after the other; each new topic stands beside the next ones."""
     written: dict[str, Outcome] = {}
     beside = yield from topics_beside(outcomes)
     for name, plan in outcomes.items():
-        written[name] = (yield from write_topic(node, plan, beside)) if isinstance(plan, TopicPlan) else plan
+        written[name] = plan
+        if isinstance(plan, TopicPlan):
+            written[name] = yield from write_topic(node, plan, beside, fence)
         if isinstance(written[name], TopicPlan):
             beside.add(name)
     return written

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
-from ottla.broker.zk_desk import Steps, persistently
+from ottla.broker.topic_writer import Deposed, fenced
+from ottla.broker.zk_desk import Steps
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ZERO_TOPIC_ID, TopicId
 from ottla.wire.apis.delete_topics import (
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 def handle(node: "Node", request: Request, body: DeleteTopicsRequest) -> DeleteTopicsResponse | None:
     """Success means that the topic is out of the metadata; logs and znodes follow."""
     asked = body.topics if request.api_version >= 6 else [DeleteTopicState(name=n) for n in body.topic_names]
-    if not node.controller.is_active:
+    term = node.controller.term
+    if term is None:
         return _all(asked, ErrorCode.NOT_CONTROLLER)
     if not node.config.topics.delete_topic_enable:
         disabled = request.api_version >= 3
@@ -31,7 +34,8 @@ def handle(node: "Node", request: Request, body: DeleteTopicsRequest) -> DeleteT
     _refuse_duplicates(rows)
     doomed = [row for row in rows if row.error_code == ErrorCode.NONE]
     node.zk.run(
-        _mark(doomed), lambda _: _wait(node, request, DeleteTopicsResponse(responses=rows), body.timeout_ms)
+        _mark(doomed, term.fence),
+        lambda _: _wait(node, request, DeleteTopicsResponse(responses=rows), body.timeout_ms),
     )
     return None
 
@@ -71,11 +75,15 @@ def _refuse_duplicates(rows: list[DeletableTopicResult]) -> None:
         seen[row.name] = row
 
 
-def _mark(rows: list[DeletableTopicResult]) -> Steps[None]:
+def _mark(rows: list[DeletableTopicResult], fence: Fence) -> Steps[None]:
+    """Fenced: a late mark would delete a topic that was made anew under the next controller."""
     for row in rows:
         assert row.name is not None, "a topic that can be deleted has a name"
-        result = yield from persistently(Create(paths.delete_topic(row.name)))
-        if isinstance(result, Failed) and result.code is not ZkCode.NODE_EXISTS:
+        result = yield from fenced(fence, Create(paths.delete_topic(row.name)))
+        if isinstance(result, Deposed):
+            row.error_code = ErrorCode.NOT_CONTROLLER
+            row.error_message = "Another controller was elected."
+        elif isinstance(result, Failed) and result.code is not ZkCode.NODE_EXISTS:
             row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
             row.error_message = f"ZooKeeper refused the mark: {result.code.name}"
 
