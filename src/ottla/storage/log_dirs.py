@@ -1,4 +1,4 @@
-"""All logs of a broker, over its log directories: open, create, find, delete, checkpoint, close."""
+"""All logs of a broker, over its log directories: open, create, find, delete, close."""
 
 import logging
 import re
@@ -23,19 +23,18 @@ from ottla.storage.checkpoints import (
     decode_meta_properties,
     encode_meta_properties,
     read_offsets,
-    write_offsets,
 )
 from ottla.storage.disk import Disk, Lock, replace_file
 from ottla.storage.future_logs import (
     FUTURE_SUFFIX,
-    FutureLogs,
     create_future,
     future_partition_of,
     take_over,
 )
 from ottla.storage.log import Log
+from ottla.storage.log_checkpoints import LogCheckpoints
 from ottla.storage.log_directory import OPEN_FILES_MAX, LogDirectory, OpenFiles
-from ottla.storage.outcomes import CheckpointWork, FlushWork
+from ottla.storage.outcomes import FlushWork
 from ottla.storage.recovery import create_log, open_log
 from ottla.storage.retention import RetentionPlan, raise_start_by_retention
 
@@ -57,15 +56,12 @@ def partition_of(name: str) -> TopicPartition | None:
     return TopicPartition(found[1], int(found[2])) if found is not None else None
 
 
-class LogDirs:
+class LogDirs(LogCheckpoints):
     """Every log of this broker. A directory that fails is left behind; the others go on."""
 
     def __init__(self, disk: Disk, paths: Iterable[str], *, open_files_max: int = OPEN_FILES_MAX) -> None:
-        self._disk = disk
         open_files = OpenFiles(open_files_max)
-        self.directories = {path: LogDirectory(disk, path, open_files) for path in paths}
-        self.logs: dict[TopicPartition, Log] = {}
-        self.futures = FutureLogs()
+        super().__init__(disk, {path: LogDirectory(disk, path, open_files) for path in paths})
         self._discarded: set[TopicPartition | None] = set()
         """Partitions of which the start found a log that was to be deleted."""
         self._locks: dict[str, Lock] = {}
@@ -310,9 +306,6 @@ class LogDirs:
 
     # -- directories -------------------------------------------------------------------------------
 
-    def _live(self) -> list[tuple[str, LogDirectory]]:
-        return [(path, each) for path, each in self.directories.items() if each.failure is None]
-
     @property
     def live_paths(self) -> list[str]:
         return [path for path, _ in self._live()]
@@ -336,63 +329,6 @@ class LogDirs:
     def _note_failure(self, directory: LogDirectory, error: OSError) -> None:
         directory.failure = str(error)
         log.error("log directory offline directory=%s reason=%s", directory.path, error)
-
-    # -- checkpoints -------------------------------------------------------------------------------
-
-    def _logs_in(self, path: str) -> list[Log]:
-        return [each for each in self.logs.values() if each.directory == path]
-
-    def checkpoint_high_watermarks(self) -> None:
-        """Note every log's high watermark; raises ``LogDirectoryFailed`` for the first that cannot."""
-        for work in self.high_watermark_work():
-            work()
-
-    def high_watermark_work(self) -> list[CheckpointWork]:
-        """The same, to be done by a worker; a directory still at its last one is left out."""
-        works = []
-        for path, directory in self._live():
-            values = {each.partition: each.high_watermark for each in self._logs_in(path)}
-            if not directory.is_checkpointing:
-                works.append(CheckpointWork(directory, HIGH_WATERMARKS, values))
-        return works
-
-    def checkpoint_all(self, directory: LogDirectory) -> None:
-        """Write every checkpoint of a directory anew, so that none speaks of logs that are gone."""
-        logs = self._logs_in(directory.path)
-        dirty = {each.partition: each.first_dirty_offset for each in logs if each.first_dirty_offset > 0}
-        self.checkpoint_recovery_points_of(directory)
-        self.checkpoint_log_starts(directory)
-        self._checkpoint(directory, HIGH_WATERMARKS, {each.partition: each.high_watermark for each in logs})
-        self._checkpoint(directory, CLEANER_OFFSETS, dirty)
-        directory.forgotten = set()
-
-    def checkpoint_recovery_points(self) -> None:
-        """Note what is known to be synced, and where logs begin."""
-        for _, directory in self._live():
-            self.checkpoint_recovery_points_of(directory)
-            self.checkpoint_log_starts(directory)
-
-    def checkpoint_recovery_points_of(self, directory: LogDirectory) -> None:
-        """Note what is known to be synced in one directory."""
-        points = {each.partition: each.recovery_point for each in self._logs_in(directory.path)}
-        self._checkpoint(directory, RECOVERY_POINTS, points)
-        directory.recovery_points = points
-
-    def checkpoint_log_starts(self, directory: LogDirectory) -> None:
-        """Note where logs begin that begin inside a segment."""
-        starts = {
-            each.partition: each.log_start_offset
-            for each in self._logs_in(directory.path)
-            if each.log_start_offset > each.segments[0].base_offset
-        }
-        self._checkpoint(directory, LOG_START_OFFSETS, starts)
-        directory.log_starts = starts
-
-    def _checkpoint(self, directory: LogDirectory, name: str, values: Mapping[TopicPartition, int]) -> None:
-        try:
-            write_offsets(self._disk, directory.path, name, values)
-        except OSError as error:
-            directory.fail(error)
 
     # -- housekeeping ------------------------------------------------------------------------------
 
