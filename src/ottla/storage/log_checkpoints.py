@@ -32,6 +32,9 @@ class LogCheckpoints:
     def _logs_in(self, path: str) -> list[Log]:
         return [each for each in self.logs.values() if each.directory == path]
 
+    def _futures_in(self, path: str) -> list[Log]:
+        return [each for each in self.futures if each.directory == path]
+
     def checkpoint_high_watermarks(self) -> None:
         """Note every log's high watermark; raises ``LogDirectoryFailed`` for the first that cannot."""
         for work in self.high_watermark_work():
@@ -63,8 +66,9 @@ class LogCheckpoints:
             self.checkpoint_log_starts(directory)
 
     def checkpoint_recovery_points_of(self, directory: LogDirectory) -> None:
-        """Note what is known to be synced in one directory."""
-        points = {each.partition: each.recovery_point for each in self._logs_in(directory.path)}
+        """Note what is known to be synced in one directory, of copies too: it vouches for their holes."""
+        logs = [*self._futures_in(directory.path), *self._logs_in(directory.path)]
+        points = {each.partition: each.recovery_point for each in logs}
         self._checkpoint(directory, RECOVERY_POINTS, points)
         directory.recovery_points = points
 

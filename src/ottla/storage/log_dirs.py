@@ -137,6 +137,7 @@ class LogDirs(LogCheckpoints):
             if future.partition not in self.logs and future.partition in self._discarded:
                 self.futures.pop(future.partition)
                 try:
+                    self._vouch_for(future)
                     self._give_name(future)
                 except LogDirectoryFailed as failed:
                     log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
@@ -168,7 +169,16 @@ class LogDirs(LogCheckpoints):
             if future is not None:
                 config = by_topic.get(future.topic, default)
                 self.futures.add(
-                    open_log(directory, future, config, name=entry.name, was_clean=was_clean, now_ms=now_ms)
+                    open_log(
+                        directory,
+                        future,
+                        config,
+                        name=entry.name,
+                        was_clean=was_clean,
+                        recovery_point=recovery_points.get(future, 0),
+                        holes_are_losses=was_ours,
+                        now_ms=now_ms,
+                    )
                 )
             partition = partition_of(entry.name)
             if partition is None or entry.name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX)):
@@ -264,6 +274,8 @@ class LogDirs(LogCheckpoints):
         self.drop_future(partition, token=token)
         directory = self.directories[path]
         directory.check_online()
+        if partition in directory.forgotten:
+            self.checkpoint_all(directory)
         try:
             future = create_future(self.logs[partition], directory, token=token, now_ms=now_ms)
         except OSError as error:
@@ -276,6 +288,7 @@ class LogDirs(LogCheckpoints):
         future = self.futures.pop(partition)
         if future is not None and future.home.directory.failure is None:
             self._discard(future, f"{token[:-1]}f")
+            future.home.directory.forgotten.add(partition)
 
     def swap(self, partition: TopicPartition, *, token: str) -> Log:
         """The complete copy becomes the log; the old log's directory is removed later."""
@@ -284,17 +297,26 @@ class LogDirs(LogCheckpoints):
         if future.recovery_point < current.recovery_point:
             future.flush()
         take_over(current, future)
+        self._vouch_for(future)
         self._discard(current, token)
         current.home.directory.forgotten.add(partition)
         self._give_name(future)
         return future
 
+    def _vouch_for(self, future: Log) -> None:
+        """The copy is about to be the only log: a restart must not take its holes for losses."""
+        directory = future.home.directory
+        if future.partition in directory.forgotten:
+            self.checkpoint_all(directory)
+        try:
+            directory.raise_recovery_point(future.partition, future.recovery_point)
+        except OSError as error:
+            directory.fail(error)
+
     def _give_name(self, future: Log) -> None:
         directory = future.home.directory
         path = f"{directory.path}/{future.partition}"
         try:
-            if future.partition in directory.forgotten:
-                self.checkpoint_all(directory)
             future.release()
             self._disk.rename(future.path, path)
             future.home.path = path
@@ -382,8 +404,7 @@ class LogDirs(LogCheckpoints):
         """Stop cleanly: everything synced, checkpointed and marked, so that the next start scans nothing."""
         for path, directory in self._live():
             try:
-                futures = [each for each in self.futures if each.directory == path]
-                self._close_logs(directory, [*self._logs_in(path), *futures])
+                self._close_logs(directory, [*self._logs_in(path), *self._futures_in(path)])
             except LogDirectoryFailed as failed:
                 log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
                 self.take_offline(path, failed.reason)
