@@ -203,7 +203,9 @@ class Background:
 
     def _cleaned(self, cleaner: Cleaner, run: CleanerRun) -> Callable[[Any], None]:
         def done(outcome: Any) -> None:
-            if cleaner.finished(run, outcome):
+            is_cleaned = cleaner.finished(run, outcome)
+            self._retain([run.log.partition], has_deleted=False)  # what had to wait for the run
+            if is_cleaned:
                 log.info("log compacted partition=%s dirty=%.2f", run.log.partition, run.plan.dirty_ratio)
                 self._clean()
 

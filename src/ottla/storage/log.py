@@ -342,6 +342,7 @@ class Log(LogReader):
 
     def _delete(self, gone: list[Segment], rest: list[Segment]) -> None:
         """Take segments out of the log, in this order; their files vanish later."""
+        self.home.cancel_cleaning()
         if not gone:
             return
         directory = self.home.directory

@@ -255,6 +255,7 @@ class LogDirs(LogCheckpoints):
 
     def _discard(self, gone: Log, token: str) -> None:
         partition, directory = gone.partition, gone.home.directory
+        gone.home.cancel_cleaning()
         directory.check_online()
         tail = f"-{partition.partition}.{token}{DELETE_SUFFIX}"
         new_path = f"{directory.path}/{partition.topic[: NAME_BYTES_MAX - len(tail)]}{tail}"
@@ -265,7 +266,7 @@ class LogDirs(LogCheckpoints):
             self._disk.sync_directory(directory.path)
         except OSError as error:
             directory.fail(error)
-        directory.discard(new_path, gone.config.file_delete_delay_ms)
+        directory.discard(new_path, gone.config.file_delete_delay_ms, gone.home)
 
     # -- copies in another directory -----------------------------------------------------------------
 
@@ -345,7 +346,7 @@ class LogDirs(LogCheckpoints):
         self.futures.take_offline(path)
         gone = [partition for partition, each in self.logs.items() if each.directory == path]
         for partition in gone:
-            del self.logs[partition]
+            self.logs.pop(partition).home.cancel_cleaning()
         return gone
 
     def _note_failure(self, directory: LogDirectory, error: OSError) -> None:
