@@ -73,8 +73,10 @@ class Background:
         )
 
     def stop(self) -> None:
-        """Begin nothing new."""
+        """Begin nothing new, and do not wait for the end of a compaction."""
         self._is_stopped = True
+        if self._cleaner is not None:
+            self._cleaner.cancel()
         for timer in self._timers.values():
             timer.cancel()
 
