@@ -44,7 +44,7 @@ class Cleaner:
             return None
         best: tuple[Log, CompactionPlan] | None = None
         for partition, log in self._log_dirs.logs.items():
-            if not log.config.is_compacted or partition in self.uncleanable:
+            if not log.config.is_compacted or not self._may_clean(partition):
                 continue
             try:
                 plan = plan_compaction(log, now_ms)
@@ -59,6 +59,11 @@ class Cleaner:
         self._run = CleanerRun(log, plan, Compaction(log.home.directory, plan, self._map_bytes_max))
         log.home.cleaning = self._run.work
         return self._run
+
+    def _may_clean(self, partition: TopicPartition) -> bool:
+        """A log that is on its way to another directory is left alone: its copy may have old records that
+        the log would then lose with their tombstones, and so bring them back."""
+        return partition not in self.uncleanable and self._log_dirs.futures.get(partition) is None
 
     def cancel(self) -> None:
         """End the run that is under way as soon as can be; what it has made so far is dropped."""

@@ -271,8 +271,12 @@ class LogDirs(LogCheckpoints):
     # -- copies in another directory -----------------------------------------------------------------
 
     def begin_future(self, partition: TopicPartition, path: str, *, token: str, now_ms: int) -> Log:
-        """An empty copy of a log in another directory; one that is elsewhere is given up."""
+        """An empty copy of a log in another directory; one that is elsewhere is given up.
+
+        The log is not compacted until the copy has taken over or is given up.
+        """
         self.drop_future(partition, token=token)
+        self.logs[partition].home.cancel_cleaning()
         directory = self.directories[path]
         directory.check_online()
         if partition in directory.forgotten:

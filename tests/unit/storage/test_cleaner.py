@@ -76,12 +76,15 @@ EVENTS: dict[str, Callable[[LogDirs, Log], object]] = {
     "deleted": lambda dirs, log: dirs.delete(ORDERS_0, token=TOKEN),
     "cut": lambda dirs, log: log.truncate_to(3),
     "begun anew": lambda dirs, log: log.truncate_fully_and_start_at(7),
+    "on its way to another directory": lambda dirs, log: dirs.begin_future(
+        ORDERS_0, "/other", token=TOKEN, now_ms=0
+    ),
 }
 
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("is_at_work", [True, False])
-def test_log_that_vanishes_under_a_compaction_is_no_failure_of_the_disk(
+def test_log_that_changes_under_a_compaction_ends_it_and_is_no_failure_of_the_disk(
     event: str, is_at_work: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dirs = booted(a_disk())
@@ -154,6 +157,32 @@ def test_log_that_is_no_longer_compacted_keeps_what_the_run_would_have_taken() -
     outcome = run.work()
 
     log.config = replace(CONFIG, cleanup_policy=frozenset({"delete"}))
+
+    assert not cleaner.finished(run, outcome)
+    assert len(all_records(log)) == 40
+    assert leftovers(log) == []
+
+
+def test_log_is_not_compacted_while_it_is_copied_to_another_directory() -> None:
+    """Or a copy that has a record already would never hear of the tombstone that took it away."""
+    dirs = booted(a_disk())
+    a_dirty_log(dirs)
+    dirs.begin_future(ORDERS_0, "/other", token=TOKEN, now_ms=0)
+    cleaner = Cleaner(dirs)
+
+    assert cleaner.next_run(2_000) is None
+    dirs.drop_future(ORDERS_0, token=TOKEN)
+
+    assert cleaner.next_run(2_000) is not None
+
+
+def test_result_that_comes_when_the_copying_has_begun_is_dropped() -> None:
+    dirs = booted(a_disk())
+    log = a_dirty_log(dirs)
+    cleaner, run = begun(dirs)
+    outcome = run.work()
+
+    dirs.begin_future(ORDERS_0, "/other", token=TOKEN, now_ms=0)
 
     assert not cleaner.finished(run, outcome)
     assert len(all_records(log)) == 40
