@@ -14,7 +14,7 @@ from ottla.model.ids import TopicPartition
 from ottla.storage.cleaner import Cleaner, CleanerRun
 from ottla.storage.compaction import Uncleanable
 from ottla.storage.log import Log
-from ottla.storage.outcomes import FlushWork
+from ottla.storage.outcomes import FlushWork, HighWatermarkWork
 from ottla.storage.retention import apply_retention
 
 if TYPE_CHECKING:
@@ -145,7 +145,10 @@ class Background:
 
     def _checkpoint_high_watermarks(self) -> None:
         for work in self._node.log_dirs.high_watermark_work():
-            self.in_thread(work, lambda _: None)
+            self._note(work)
+
+    def _note(self, work: HighWatermarkWork) -> None:
+        self.in_thread(work, lambda _: work.put_in_place(), lambda _: work.give_up())
 
     def _flush(self) -> None:
         """Rolled segments, so that a restart need not scan them; and logs with ``flush.ms``."""

@@ -14,7 +14,7 @@ from ottla.storage.disk import Disk
 from ottla.storage.future_logs import FutureLogs
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
-from ottla.storage.outcomes import CheckpointWork
+from ottla.storage.outcomes import HighWatermarkWork
 
 
 class LogCheckpoints:
@@ -39,14 +39,16 @@ class LogCheckpoints:
         """Note every log's high watermark; raises ``LogDirectoryFailed`` for the first that cannot."""
         for work in self.high_watermark_work():
             work()
+            work.put_in_place()
 
-    def high_watermark_work(self) -> list[CheckpointWork]:
-        """The same, to be done by a worker; a directory still at its last one is left out."""
+    def high_watermark_work(self) -> list[HighWatermarkWork]:
+        """The same, to be done by a worker and then put in place; a directory still at its last one is left
+        out."""
         works = []
         for path, directory in self._live():
             values = {each.partition: each.high_watermark for each in self._logs_in(path)}
             if not directory.is_checkpointing:
-                works.append(CheckpointWork(directory, HIGH_WATERMARKS, values))
+                works.append(HighWatermarkWork(directory, values))
         return works
 
     def checkpoint_all(self, directory: LogDirectory) -> None:
@@ -55,6 +57,7 @@ class LogCheckpoints:
         dirty = {each.partition: each.first_dirty_offset for each in logs if each.first_dirty_offset > 0}
         self.checkpoint_recovery_points_of(directory)
         self.checkpoint_log_starts(directory)
+        directory.high_watermark_rounds += 1
         self._checkpoint(directory, HIGH_WATERMARKS, {each.partition: each.high_watermark for each in logs})
         self._checkpoint(directory, CLEANER_OFFSETS, dirty)
         directory.forgotten = set()

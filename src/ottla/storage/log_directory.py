@@ -61,6 +61,7 @@ class LogDirectory:
         "disk",
         "failure",
         "forgotten",
+        "high_watermark_rounds",
         "is_checkpointing",
         "log_starts",
         "open_files",
@@ -74,6 +75,9 @@ class LogDirectory:
         self.path = path
         self.failure: str | None = None
         self.is_checkpointing = False
+        """A worker is at the high watermarks."""
+        self.high_watermark_rounds = 0
+        """How often the loop itself has noted the high watermarks: a worker's that are older are void."""
         self.open_files = open_files if open_files is not None else OpenFiles()
         self.recovery_points: dict[TopicPartition, int] = {}
         """As they stand in the checkpoint on the disk."""
