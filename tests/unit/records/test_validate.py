@@ -307,3 +307,37 @@ def test_readonly_buffer_is_copied_before_it_is_stamped() -> None:
 
     assert isinstance(outcome, Validated)
     assert not memoryview(outcome.view).readonly
+
+
+# -- sizes, after the topic's codec --------------------------------------------------------------------
+
+
+def a_well_packed_batch() -> bytearray:
+    return build_batch([Record(b"k", bytes(5_000), timestamp=1)], codec=Codec.GZIP)
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ("max_message_bytes", ErrorCode.MESSAGE_TOO_LARGE),
+        ("segment_bytes", ErrorCode.RECORD_LIST_TOO_LARGE),
+    ],
+)
+def test_batch_that_the_topics_codec_makes_too_large_is_refused(limit: str, code: ErrorCode) -> None:
+    assert len(a_well_packed_batch()) < 2_000
+
+    outcome = judge(a_well_packed_batch(), compression_type="uncompressed", **{limit: 2_000})
+
+    assert error_of(outcome) == code
+
+
+def test_batch_fits_into_a_segment_if_it_does_under_the_topics_codec() -> None:
+    batch = build_batch([Record(b"k", bytes(5_000), timestamp=1)])
+
+    assert isinstance(judge(batch, compression_type="gzip", segment_bytes=2_000), Validated)
+
+
+def test_records_that_are_wrong_are_told_before_a_batch_that_is_too_large_for_a_segment() -> None:
+    outcome = judge(a_batch(key=None), cleanup_policy=frozenset({"compact"}), segment_bytes=60)
+
+    assert error_of(outcome) == ErrorCode.INVALID_RECORD
