@@ -206,7 +206,9 @@ class Compaction:
         for source in plan.sources:
             if source.end_offset <= plan.first_dirty_offset:
                 continue
-            tracker.add_aborted(self._aborted_of(source))
+            aborted = self._aborted_of(source)
+            # The marker of one that ended in the clean part is not looked at, so it would never end.
+            tracker.add_aborted([each for each in aborted if each.last_offset >= plan.first_dirty_offset])
             for header, content in self._batches(source):
                 if header.last_offset < plan.first_dirty_offset:
                     continue
