@@ -278,7 +278,8 @@ def _validate_records(
     target = CODEC_NAMES[config.compression_type]
     codec = codec_of(header.attributes)
     deltas_are_wrong = codec != Codec.NONE and any(f.offset_delta != at for at, f in enumerate(found))
-    if deltas_are_wrong or (target is not None and target != codec):
+    is_plain_control = header.is_control and codec == Codec.NONE  # what was not compressed never is
+    if deltas_are_wrong or (target not in (None, codec) and not is_plain_control):
         view, header = _rewrite(area, found, header, codec if target is None else target)
     return _with_timestamp_type(view, header, config, now_ms, max_timestamp)
 

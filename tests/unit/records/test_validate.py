@@ -11,6 +11,7 @@ from ottla.model.errors import ErrorCode
 from ottla.records.batch import CONTROL_BIT, LOG_APPEND_TIME_BIT, BatchHeader, crc_is_valid, read_header, seal
 from ottla.records.builder import assemble, build_batch
 from ottla.records.compression import Codec
+from ottla.records.control import build_end_marker
 from ottla.records.record import Record, read_records
 from ottla.records.validate import Origin, Refused, Validated, parse_produced, validate_for_append
 
@@ -307,6 +308,17 @@ def test_readonly_buffer_is_copied_before_it_is_stamped() -> None:
 
     assert isinstance(outcome, Validated)
     assert not memoryview(outcome.view).readonly
+
+
+def test_end_markers_are_not_compressed() -> None:
+    marker = build_end_marker(
+        producer_id=1, producer_epoch=0, is_commit=True, coordinator_epoch=0, timestamp_ms=10
+    )
+
+    outcome = judge(marker, Origin.COORDINATOR, compression_type="gzip")
+
+    assert isinstance(outcome, Validated)
+    assert bytes(outcome.view) == bytes(marker)
 
 
 # -- sizes, after the topic's codec --------------------------------------------------------------------
