@@ -63,10 +63,13 @@ class LogCheckpoints:
         directory.forgotten = set()
 
     def checkpoint_recovery_points(self) -> None:
-        """Note what is known to be synced, and where logs begin."""
+        """Note what is known to be synced, and where logs begin; all, where logs have gone."""
         for _, directory in self._live():
-            self.checkpoint_recovery_points_of(directory)
-            self.checkpoint_log_starts(directory)
+            if directory.forgotten:
+                self.checkpoint_all(directory)
+            else:
+                self.checkpoint_recovery_points_of(directory)
+                self.checkpoint_log_starts(directory)
 
     def checkpoint_recovery_points_of(self, directory: LogDirectory) -> None:
         """Note what is known to be synced in one directory, of copies too: it vouches for their holes."""

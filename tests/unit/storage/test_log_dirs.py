@@ -10,7 +10,7 @@ import pytest
 from ottla.config.log import LogConfig
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicId, TopicPartition
-from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from ottla.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from ottla.storage.crash_disk import CrashDisk
 from ottla.storage.log_dirs import CannotStart, LogDirs, partition_of
 from support.log_builders import a_batch, append, appended
@@ -230,6 +230,25 @@ def test_log_made_again_inherits_nothing_from_the_one_that_was_deleted() -> None
     assert again is not None
     assert (again.log_start_offset, again.high_watermark, again.end_offset) == (0, 0, 12)
     assert again.recovery_point == 0
+
+
+def test_logs_that_are_gone_are_forgotten_with_the_next_checkpoint() -> None:
+    disk = a_machine()
+    dirs = booted(disk)
+    for at in range(4):
+        log = dirs.create(orders(at), CONFIG, now_ms=0, directory="/a")
+        appended(log, a_batch(bytes(50)))
+        log.set_high_watermark(1)
+    dirs.checkpoint_recovery_points()
+    dirs.checkpoint_high_watermarks()
+    for at in range(3):
+        dirs.delete(orders(at), token=TOKEN)
+
+    dirs.checkpoint_recovery_points()
+
+    assert dirs.directories["/a"].forgotten == set()
+    assert read_offsets(disk, "/a", RECOVERY_POINTS) == {orders(3): 0}
+    assert read_offsets(disk, "/a", HIGH_WATERMARKS) == {orders(3): 1}
 
 
 def test_leftovers_of_deletions_and_moves_are_no_partitions() -> None:
