@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from ottla.model.ids import TopicPartition
 from ottla.storage.checkpoints import CLEANER_OFFSETS, write_offsets
 from ottla.storage.compaction import (
     MAP_BYTES_MAX,
@@ -35,16 +34,17 @@ class Cleaner:
         self._log_dirs = log_dirs
         self._map_bytes_max = map_bytes_max
         self._run: CleanerRun | None = None
-        self.uncleanable: dict[TopicPartition, str] = {}
+        self.uncleanable: dict[Log, str] = {}
         """Logs with a batch that cannot be read, and why: left alone until a restart."""
 
     def next_run(self, now_ms: int) -> CleanerRun | None:
         """The run that is due; ``None`` while another is under way or nothing is dirty enough."""
         if self._run is not None:
             return None
+        self._forget_gone()
         best: tuple[Log, CompactionPlan] | None = None
-        for partition, log in self._log_dirs.logs.items():
-            if not log.config.is_compacted or not self._may_clean(partition):
+        for log in self._log_dirs.logs.values():
+            if not log.config.is_compacted or not self._may_clean(log):
                 continue
             try:
                 plan = plan_compaction(log, now_ms)
@@ -60,10 +60,15 @@ class Cleaner:
         log.home.cleaning = self._run.work
         return self._run
 
-    def _may_clean(self, partition: TopicPartition) -> bool:
+    def _forget_gone(self) -> None:
+        """A log that is made again, or moved, is another one."""
+        for log in [each for each in self.uncleanable if self._log_dirs.get(each.partition) is not each]:
+            del self.uncleanable[log]
+
+    def _may_clean(self, log: Log) -> bool:
         """A log that is on its way to another directory is left alone: its copy may have old records that
         the log would then lose with their tombstones, and so bring them back."""
-        return partition not in self.uncleanable and self._log_dirs.futures.get(partition) is None
+        return log not in self.uncleanable and self._log_dirs.futures.get(log.partition) is None
 
     def cancel(self) -> None:
         """End the run that is under way as soon as can be; what it has made so far is dropped."""
@@ -88,7 +93,7 @@ class Cleaner:
                 drop(log.home.directory, outcome)
             return False
         if isinstance(outcome, Uncleanable):
-            self.uncleanable[log.partition] = outcome.reason
+            self.uncleanable[log] = outcome.reason
             return False
         if outcome is None or self._log_dirs.get(log.partition) is not log or not swap_in(log, outcome):
             return False

@@ -10,6 +10,7 @@ import pytest
 from ottla.config.log import LogConfig
 from ottla.model.errors import LogDirectoryFailed
 from ottla.storage.cleaner import Cleaner, CleanerRun
+from ottla.storage.compaction import Uncleanable
 from ottla.storage.crash_disk import CrashDisk, CrashFile
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import LogDirs
@@ -187,6 +188,23 @@ def test_result_that_comes_when_the_copying_has_begun_is_dropped() -> None:
     assert not cleaner.finished(run, outcome)
     assert len(all_records(log)) == 40
     assert leftovers(log) == []
+
+
+def test_log_that_could_not_be_cleaned_is_forgotten_with_its_topic() -> None:
+    dirs = booted(a_disk())
+    log = a_dirty_log(dirs)
+    cleaner, run = begun(dirs)
+    cleaner.finished(run, Uncleanable("a batch is not as it was written"))
+    assert cleaner.next_run(2_000) is None
+
+    dirs.delete(ORDERS_0, token=TOKEN)
+    made = a_dirty_log(dirs)
+    found = cleaner.next_run(2_000)
+
+    assert made is not log
+    assert found is not None
+    assert found.log is made
+    assert cleaner.uncleanable == {}
 
 
 def test_file_that_is_missing_for_no_reason_takes_the_directory_offline() -> None:
