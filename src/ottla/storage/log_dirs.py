@@ -256,6 +256,7 @@ class LogDirs(LogCheckpoints):
     def _discard(self, gone: Log, token: str) -> None:
         partition, directory = gone.partition, gone.home.directory
         gone.home.cancel_cleaning()
+        directory.rolled.discard(partition)
         directory.check_online()
         tail = f"-{partition.partition}.{token}{DELETE_SUFFIX}"
         new_path = f"{directory.path}/{partition.topic[: NAME_BYTES_MAX - len(tail)]}{tail}"
@@ -376,14 +377,19 @@ class LogDirs(LogCheckpoints):
 
     def flushes_due(self, now_ms: int) -> list[tuple[Log, FlushWork]]:
         """Finished segments, and logs past ``flush.ms``: do each work off the loop, then ``Log.flushed``."""
-        due = [self.logs.get(partition) for _, each in self._live() for partition in list(each.rolled)]
+        due = [log for _, each in self._live() for log in self._rolled_in(each)]
         due += [
             each
             for each in self.logs.values()
             if each.config.flush_ms != NEVER_MS and each not in due and each.is_flush_due(now_ms)
         ]
-        works = [(each, each.flush_work()) for each in due if each is not None]
+        works = [(each, each.flush_work()) for each in due]
         return [(each, work) for each, work in works if work is not None]
+
+    def _rolled_in(self, directory: LogDirectory) -> list[Log]:
+        """Logs with finished segments in a directory; a copy is synced when it is complete."""
+        rolled = [self.logs.get(partition) for partition in directory.rolled]
+        return [each for each in rolled if each is not None and each.home.directory is directory]
 
     def remove_garbage(self, now_ms: int) -> None:
         """Remove deleted files and directories whose delay is over."""

@@ -268,6 +268,22 @@ def test_copy_of_another_life_says_nothing_of_the_one_that_is_begun_now() -> Non
     assert read_offsets(disk, "/b", RECOVERY_POINTS) == {}
 
 
+def test_segments_that_a_copy_finishes_do_not_make_the_log_flush() -> None:
+    dirs = booted(a_machine(), SMALL)
+    log = dirs.create(NAME, SMALL, now_ms=0, directory="/a")
+    for number in range(24):
+        appended(log, a_batch(bytes(400), timestamp=number))
+    log.flush()
+    copied(dirs, log)
+    appended(log, a_batch(b"in the active segment"))
+
+    assert dirs.flushes_due(0) == []
+    copied(dirs, log)
+    dirs.swap(NAME, token=TOKEN)
+
+    assert dirs.directories["/b"].rolled == set()
+
+
 def test_copy_left_alone_without_a_swap_under_way_is_no_log() -> None:
     disk = a_machine()
     dirs = with_copy(disk)

@@ -232,6 +232,18 @@ def test_log_made_again_inherits_nothing_from_the_one_that_was_deleted() -> None
     assert again.recovery_point == 0
 
 
+def test_segments_of_a_log_that_is_gone_wait_for_no_flush() -> None:
+    dirs = booted(a_machine())
+    log = dirs.create(orders(0), CONFIG, now_ms=0, directory="/a")
+    for _ in range(9):
+        appended(log, a_batch(bytes(50)))
+    assert dirs.directories["/a"].rolled == {orders(0)}
+
+    dirs.delete(orders(0), token=TOKEN)
+
+    assert dirs.directories["/a"].rolled == set()
+
+
 def test_logs_that_are_gone_are_forgotten_with_the_next_checkpoint() -> None:
     disk = a_machine()
     dirs = booted(disk)
