@@ -135,7 +135,6 @@ class LogDirs(LogCheckpoints):
         """A copy whose log was just renamed to be deleted was about to take over when the broker ended."""
         for future in self.futures:
             if future.partition not in self.logs and future.partition in self._discarded:
-                self.futures.pop(future.partition)
                 try:
                     self._vouch_for(future)
                     self._give_name(future)
@@ -298,7 +297,7 @@ class LogDirs(LogCheckpoints):
 
     def swap(self, partition: TopicPartition, *, token: str) -> Log:
         """The complete copy becomes the log; the old log's directory is removed later."""
-        current, future = self.logs[partition], self.futures.pop(partition)
+        current, future = self.logs[partition], self.futures.get(partition)
         assert future is not None, "there is a copy"
         if future.recovery_point < current.recovery_point:
             future.flush()
@@ -310,7 +309,10 @@ class LogDirs(LogCheckpoints):
         return future
 
     def _vouch_for(self, future: Log) -> None:
-        """The copy is about to be the only log: a restart must not take its holes for losses."""
+        """The copy is about to be the only log: a restart must not take its holes for losses.
+
+        It is still counted among the copies, so that no checkpoint speaks of it less well meanwhile.
+        """
         directory = future.home.directory
         if future.partition in directory.forgotten:
             self.checkpoint_all(directory)
@@ -331,6 +333,7 @@ class LogDirs(LogCheckpoints):
             directory.fail(error)
         future.note_created()
         self.logs[future.partition] = future
+        self.futures.pop(future.partition)
 
     # -- directories -------------------------------------------------------------------------------
 
