@@ -258,7 +258,7 @@ class LedBroker(Bench):
         partitions: tuple[int, ...] = (0,),
         forget: tuple[int, ...] = (),
     ) -> FetchRequest:
-        """A Fetch v17 of some partitions of the topic, all from one offset."""
+        """A Fetch of some partitions of the topic, all from one offset."""
         asked = [
             FetchPartition(
                 partition=partition,
@@ -279,24 +279,24 @@ class LedBroker(Bench):
             session_id=session[0],
             session_epoch=session[1],
             rack_id=rack,
-            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=asked)] if asked else [],
+            topics=[FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=asked)] if asked else [],
             forgotten_topics_data=[ForgottenTopic(topic_id=TOPIC_ID, partitions=forget)] if forget else [],
         )
 
-    def fetch(self, offset: int, *, connection: int | None = None, **settings: Any) -> int:
+    def fetch(self, offset: int, *, connection: int | None = None, version: int = 17, **settings: Any) -> int:
         """Send a Fetch; the connection to look for its answer."""
         connection = connection or self.connect()
-        self.send(connection, self.fetch_request(offset, **settings), 17)
+        self.send(connection, self.fetch_request(offset, **settings), version)
         return connection
 
-    def fetched(self, connection: int) -> FetchResponse | None:
+    def fetched(self, connection: int, version: int = 17) -> FetchResponse | None:
         """The answer to a Fetch, if it came."""
-        answers = self.take_answers(connection, FetchResponse, 17)
+        answers = self.take_answers(connection, FetchResponse, version)
         return answers[0] if answers else None
 
-    def fetch_now(self, offset: int, **settings: Any) -> PartitionData:
+    def fetch_now(self, offset: int, *, version: int = 17, **settings: Any) -> PartitionData:
         """Fetch one partition and get the answer at once."""
-        answer = self.fetched(self.fetch(offset, **settings))
+        answer = self.fetched(self.fetch(offset, version=version, **settings), version)
         assert answer is not None, "the answer comes at once"
         return answer.responses[0].partitions[0]
 

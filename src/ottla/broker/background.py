@@ -14,7 +14,7 @@ from ottla.model.ids import TopicPartition
 from ottla.storage.cleaner import Cleaner, CleanerRun
 from ottla.storage.compaction import Uncleanable
 from ottla.storage.log import Log
-from ottla.storage.outcomes import FlushWork
+from ottla.storage.outcomes import FlushWork, HighWatermarkWork
 from ottla.storage.retention import apply_retention
 
 if TYPE_CHECKING:
@@ -73,8 +73,10 @@ class Background:
         )
 
     def stop(self) -> None:
-        """Begin nothing new."""
+        """Begin nothing new, and do not wait for the end of a compaction."""
         self._is_stopped = True
+        if self._cleaner is not None:
+            self._cleaner.cancel()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -143,7 +145,10 @@ class Background:
 
     def _checkpoint_high_watermarks(self) -> None:
         for work in self._node.log_dirs.high_watermark_work():
-            self.in_thread(work, lambda _: None)
+            self._note(work)
+
+    def _note(self, work: HighWatermarkWork) -> None:
+        self.in_thread(work, lambda _: work.put_in_place(), lambda _: work.give_up())
 
     def _flush(self) -> None:
         """Rolled segments, so that a restart need not scan them; and logs with ``flush.ms``."""
@@ -203,7 +208,9 @@ class Background:
 
     def _cleaned(self, cleaner: Cleaner, run: CleanerRun) -> Callable[[Any], None]:
         def done(outcome: Any) -> None:
-            if cleaner.finished(run, outcome):
+            is_cleaned = cleaner.finished(run, outcome)
+            self._retain([run.log.partition], has_deleted=False)  # what had to wait for the run
+            if is_cleaned:
                 log.info("log compacted partition=%s dirty=%.2f", run.log.partition, run.plan.dirty_ratio)
                 self._clean()
 

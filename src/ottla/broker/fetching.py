@@ -25,6 +25,7 @@ from ottla.wire.apis.fetch import (
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
+ZSTD_SINCE = 10
 CONSUMERS_READ_FOLLOWERS_SINCE = 11
 TOPIC_IDS_SINCE = 13
 LEADER_HINTS_SINCE = 16
@@ -39,7 +40,9 @@ _INCONSISTENT_ID = int(ErrorCode.INCONSISTENT_TOPIC_ID)
 _UNKNOWN_EPOCH = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
 _FENCED_EPOCH = int(ErrorCode.FENCED_LEADER_EPOCH)
 _OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
+_UNKNOWN_CODEC = int(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 _FOUND_BEFORE_READING = (_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID)
+_FOUND_WITHOUT_READING = (*_FOUND_BEFORE_READING, _UNKNOWN_CODEC)
 _HINTED = (_NOT_LEADER, _FENCED_EPOCH)
 
 
@@ -356,8 +359,13 @@ class ParkedFetch:
         return response
 
     def _data(self, entry: FetchEntry) -> PartitionData:
-        """One partition's row; a disk that fails now fails this partition only."""
+        """One partition's row; a disk that fails now fails this partition only.
+
+        A topic whose codec the reader's version does not know is refused here, whatever else there is to say.
+        """
         partition = entry.partition
+        if partition is not None and not self._knows_codec(partition):
+            return self._empty_row(entry, _UNKNOWN_CODEC)
         if not entry.error and partition is not None:
             try:
                 return self._row(entry, partition)
@@ -365,11 +373,18 @@ class ParkedFetch:
                 partition.host.directory_failed(failed)
         if not entry.error:
             entry.error = _STORAGE_ERROR
+        return self._empty_row(entry, entry.error)
+
+    def _knows_codec(self, partition: Partition) -> bool:
+        return self.version >= ZSTD_SINCE or partition.log.config.compression_type != "zstd"
+
+    @staticmethod
+    def _empty_row(entry: FetchEntry, error: int) -> PartitionData:
         return PartitionData(
             partition_index=entry.index,
-            error_code=entry.error,
+            error_code=error,
             high_watermark=-1,
-            aborted_transactions=[] if entry.error in _FOUND_BEFORE_READING else None,
+            aborted_transactions=[] if error in _FOUND_WITHOUT_READING else None,
             records=b"",
         )
 

@@ -52,6 +52,7 @@ _CORRUPT = int(ErrorCode.CORRUPT_MESSAGE)
 _INVALID_RECORD = int(ErrorCode.INVALID_RECORD)
 _INVALID_TIMESTAMP = int(ErrorCode.INVALID_TIMESTAMP)
 _MESSAGE_TOO_LARGE = int(ErrorCode.MESSAGE_TOO_LARGE)
+_RECORD_LIST_TOO_LARGE = int(ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 class Origin(IntEnum):
@@ -164,13 +165,18 @@ def validate_for_append(
         return Refused(int(ErrorCode.UNKNOWN_SERVER_ERROR), while_appending=True)
     if is_client and (refused := _refuse_header(header)) is not None:
         return refused
-    if header.length + LOG_OVERHEAD > config.segment_bytes:
-        return Refused(int(ErrorCode.RECORD_LIST_TOO_LARGE))
     if header[13] == 1 and _is_plain_single(view, header) and not _rules_ask_for_records(header, config):
-        return _with_timestamp_type(view, header, config, now_ms, header.max_timestamp)
-    if _must_walk(header, config):
-        return _validate_records(view, header, config, now_ms)
-    return _opened(view, header, config, now_ms)
+        validated = _with_timestamp_type(view, header, config, now_ms, header.max_timestamp)
+    elif _must_walk(header, config):
+        validated = _validate_records(view, header, config, now_ms)
+    else:
+        validated = _opened(view, header, config, now_ms)
+    if isinstance(validated, Refused):
+        return validated
+    size = validated.header[2] + LOG_OVERHEAD  # another codec may have made it larger, or smaller
+    if size > config.max_message_bytes:
+        return Refused(_MESSAGE_TOO_LARGE)
+    return validated if size <= config.segment_bytes else Refused(_RECORD_LIST_TOO_LARGE)
 
 
 def _invalid(message: str) -> Refused:
@@ -272,7 +278,8 @@ def _validate_records(
     target = CODEC_NAMES[config.compression_type]
     codec = codec_of(header.attributes)
     deltas_are_wrong = codec != Codec.NONE and any(f.offset_delta != at for at, f in enumerate(found))
-    if deltas_are_wrong or (target is not None and target != codec):
+    is_plain_control = header.is_control and codec == Codec.NONE  # what was not compressed never is
+    if deltas_are_wrong or (target not in (None, codec) and not is_plain_control):
         view, header = _rewrite(area, found, header, codec if target is None else target)
     return _with_timestamp_type(view, header, config, now_ms, max_timestamp)
 

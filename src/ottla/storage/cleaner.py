@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 
-from ottla.model.ids import TopicPartition
 from ottla.storage.checkpoints import CLEANER_OFFSETS, write_offsets
-from ottla.storage.compaction import MAP_BYTES_MAX, Compaction, CompactionResult, Uncleanable
+from ottla.storage.compaction import (
+    MAP_BYTES_MAX,
+    Compaction,
+    CompactionResult,
+    Uncleanable,
+    drop,
+)
 from ottla.storage.compaction_plan import CompactionPlan, plan_compaction
 from ottla.storage.compaction_swap import swap_in
 from ottla.storage.log import Log
@@ -23,22 +28,23 @@ class CleanerRun:
 class Cleaner:
     """The compaction of all logs of a broker."""
 
-    __slots__ = ("_log_dirs", "_map_bytes_max", "_running", "uncleanable")
+    __slots__ = ("_log_dirs", "_map_bytes_max", "_run", "uncleanable")
 
     def __init__(self, log_dirs: LogDirs, map_bytes_max: int = MAP_BYTES_MAX) -> None:
         self._log_dirs = log_dirs
         self._map_bytes_max = map_bytes_max
-        self._running = False
-        self.uncleanable: dict[TopicPartition, str] = {}
+        self._run: CleanerRun | None = None
+        self.uncleanable: dict[Log, str] = {}
         """Logs with a batch that cannot be read, and why: left alone until a restart."""
 
     def next_run(self, now_ms: int) -> CleanerRun | None:
         """The run that is due; ``None`` while another is under way or nothing is dirty enough."""
-        if self._running:
+        if self._run is not None:
             return None
+        self._forget_gone()
         best: tuple[Log, CompactionPlan] | None = None
-        for partition, log in self._log_dirs.logs.items():
-            if not log.config.is_compacted or partition in self.uncleanable:
+        for log in self._log_dirs.logs.values():
+            if not log.config.is_compacted or not self._may_clean(log):
                 continue
             try:
                 plan = plan_compaction(log, now_ms)
@@ -50,8 +56,24 @@ class Cleaner:
             return None
         log, plan = best
         self._make_durable(log, plan.first_uncleanable_offset)
-        self._running = True
-        return CleanerRun(log, plan, Compaction(log.home.directory, plan, self._map_bytes_max))
+        self._run = CleanerRun(log, plan, Compaction(log.home.directory, plan, self._map_bytes_max))
+        log.home.cleaning = self._run.work
+        return self._run
+
+    def _forget_gone(self) -> None:
+        """A log that is made again, or moved, is another one."""
+        for log in [each for each in self.uncleanable if self._log_dirs.get(each.partition) is not each]:
+            del self.uncleanable[log]
+
+    def _may_clean(self, log: Log) -> bool:
+        """A log that is on its way to another directory is left alone: its copy may have old records that
+        the log would then lose with their tombstones, and so bring them back."""
+        return log not in self.uncleanable and self._log_dirs.futures.get(log.partition) is None
+
+    def cancel(self) -> None:
+        """End the run that is under way as soon as can be; what it has made so far is dropped."""
+        if self._run is not None:
+            self._run.work.is_cancelled = True
 
     def _make_durable(self, log: Log, offset: int) -> None:
         """Holes that compaction makes must never lie where a restart looks for lost tails."""
@@ -62,11 +84,16 @@ class Cleaner:
             self._log_dirs.checkpoint_recovery_points_of(directory)
 
     def finished(self, run: CleanerRun, outcome: CompactionResult | Uncleanable | None) -> bool:
-        """Put the result in place and note how far it went; ``None``: the run failed."""
-        self._running = False
+        """Put the result in place and note how far it went; ``None``: the run failed, or was cancelled."""
+        self._run = None
         log = run.log
+        log.home.cleaning = None
+        if run.work.is_cancelled or not log.config.is_compacted:
+            if isinstance(outcome, CompactionResult) and log.home.directory.failure is None:
+                drop(log.home.directory, outcome)
+            return False
         if isinstance(outcome, Uncleanable):
-            self.uncleanable[log.partition] = outcome.reason
+            self.uncleanable[log] = outcome.reason
             return False
         if outcome is None or self._log_dirs.get(log.partition) is not log or not swap_in(log, outcome):
             return False

@@ -1,8 +1,8 @@
 """Compaction: keep the newest record of every key, by copying segments without the rest.
 
 A run touches only files of finished segments and writes new ones beside them (``.cleaned``), so a worker
-thread may do it while the log goes on. ``Log.swap_in`` then puts the result in place, if the log has not
-changed under it.
+thread may do it while the log goes on. ``swap_in`` then puts the result in place, if the log has not
+changed under it. Whoever takes the log's files away cancels the run first, and it ends at its next batch.
 """
 
 from collections.abc import Iterator
@@ -120,10 +120,24 @@ def discard(result: CompactionResult) -> None:
         group.cleaned.remove_files()
 
 
-class Compaction:
-    """One run over one log. Call it in a worker; give the result to ``Log.swap_in``."""
+def drop(directory: LogDirectory, result: CompactionResult) -> None:
+    """The same, where the log may be on its way to be deleted. Raises ``LogDirectoryFailed``."""
+    try:
+        discard(result)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        directory.fail(error)
 
-    __slots__ = ("_directory", "_map_bytes_max", "_plan")
+
+class RunCancelled(Exception):
+    """Nobody wants the result of this run any more."""
+
+
+class Compaction:
+    """One run over one log. Call it in a worker; give the result to ``swap_in``."""
+
+    __slots__ = ("_directory", "_map_bytes_max", "_plan", "is_cancelled")
 
     def __init__(
         self, directory: LogDirectory, plan: CompactionPlan, map_bytes_max: int = MAP_BYTES_MAX
@@ -131,25 +145,31 @@ class Compaction:
         self._directory = directory
         self._plan = plan
         self._map_bytes_max = map_bytes_max
+        self.is_cancelled = False
+        """Set by the loop; from then on a file that is missing is no failure of the disk."""
 
-    def __call__(self) -> CompactionResult | Uncleanable:
-        """Write the cleaned segments; raises ``LogDirectoryFailed``."""
+    def __call__(self) -> CompactionResult | Uncleanable | None:
+        """Write the cleaned segments; ``None`` if that was cancelled. Raises ``LogDirectoryFailed``."""
+        result = CompactionResult(self._plan.cuts, self._plan.first_dirty_offset)
+        instead: Uncleanable | None = None
         try:
-            keys = self._newest_offsets()
-            result = CompactionResult(self._plan.cuts, keys.last_offset + 1)
-            try:
-                self._run(keys, result)
-            except CorruptRecords as error:
-                discard(result)
-                return Uncleanable(str(error))
+            self._run(result)
             return result
+        except RunCancelled:
+            pass
         except CorruptRecords as error:
-            return Uncleanable(str(error))
+            if not self.is_cancelled:
+                instead = Uncleanable(str(error))
         except OSError as error:
-            self._directory.fail(error)
+            if not (self.is_cancelled and isinstance(error, FileNotFoundError)):
+                self._directory.fail(error)
+        drop(self._directory, result)
+        return instead
 
-    def _run(self, keys: KeyMap, result: CompactionResult) -> None:
+    def _run(self, result: CompactionResult) -> None:
         plan = self._plan
+        keys = self._newest_offsets()
+        result.first_dirty_offset = keys.last_offset + 1
         tracker = TransactionTracker()
         for group in group_sources(plan, keys.last_offset + 1):
             first = group[0].segment
@@ -159,8 +179,8 @@ class Compaction:
                 created_ms=first.created_ms,
                 modified_ms=group[-1].segment.modified_ms,
             )
-            cleaned.create()
             result.groups.append(CleanedGroup(group, cleaned))
+            cleaned.create()
             tracker.kept = []
             for source in group:
                 tracker.add_aborted(self._aborted_of(source))
@@ -186,7 +206,9 @@ class Compaction:
         for source in plan.sources:
             if source.end_offset <= plan.first_dirty_offset:
                 continue
-            tracker.add_aborted(self._aborted_of(source))
+            aborted = self._aborted_of(source)
+            # The marker of one that ended in the clean part is not looked at, so it would never end.
+            tracker.add_aborted([each for each in aborted if each.last_offset >= plan.first_dirty_offset])
             for header, content in self._batches(source):
                 if header.last_offset < plan.first_dirty_offset:
                     continue
@@ -303,6 +325,8 @@ class Compaction:
         file = self._directory.disk.open(source.segment.path(LOG_SUFFIX))
         position, expected = 0, source.base_offset
         while source.size - position >= HEADER_SIZE:
+            if self.is_cancelled:
+                raise RunCancelled
             header = read_header(file.pread(HEADER_SIZE, position))
             content = file.pread(header.size, position)
             is_in_place = expected <= header.base_offset <= header.last_offset < source.end_offset

@@ -45,10 +45,12 @@ def create_future(current: Log, directory: LogDirectory, *, token: str, now_ms: 
 def copy_portion(current: Log, future: Log, max_bytes: int, limit_offset: int, now_ms: int) -> int:
     """Copy the next batches below an offset; how many bytes. Compaction may have left gaps between them.
 
+    A copy that ends before the log begins, or lost its beginning in a power cut, is begun anew.
     Raises ``CorruptRecords`` if what the log holds is not sound.
     """
-    if future.end_offset < current.log_start_offset:
-        future.truncate_fully_and_start_at(current.log_start_offset)
+    start = current.log_start_offset
+    if future.end_offset < start or future.log_start_offset > start:
+        future.truncate_fully_and_start_at(start)
     if future.end_offset >= limit_offset:
         return 0
     found = current.read(future.end_offset, max_bytes, limit_offset, True)

@@ -230,6 +230,7 @@ class Log(LogReader):
             if segment.must_roll(self.config, len(data), last_offset, newest, now_ms):
                 segment = self._roll_to(headers[0][1], now_ms)
             segment.append(data, headers, self.config.index_interval_bytes)
+            segment.modified_ms = now_ms
         except OSError as error:
             self._take_back()
             directory.fail(error)
@@ -265,7 +266,6 @@ class Log(LogReader):
         if base_offset != self._written_end:
             self._vouch_for_hole(base_offset)
         active.save_indexes()
-        active.modified_ms = now_ms
         segment = Segment(self.home, base_offset, created_ms=now_ms, modified_ms=now_ms)
         segment.create()
         self._segments.append(segment)
@@ -328,7 +328,8 @@ class Log(LogReader):
         home.directory.lower_recovery_point(self.partition, min(offset, self.log_start_offset))
         self.cuts += 1
         self._tail = None
-        segment = Segment(home, offset, created_ms=self._segments[-1].modified_ms)
+        modified_ms = self._segments[-1].modified_ms
+        segment = Segment(home, offset, created_ms=modified_ms, modified_ms=modified_ms)
         self._delete(self._segments[::-1], [segment])
         segment.create()
         home.directory.disk.sync_directory(self.path)
@@ -342,6 +343,7 @@ class Log(LogReader):
 
     def _delete(self, gone: list[Segment], rest: list[Segment]) -> None:
         """Take segments out of the log, in this order; their files vanish later."""
+        self.home.cancel_cleaning()
         if not gone:
             return
         directory = self.home.directory

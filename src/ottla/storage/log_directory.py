@@ -18,6 +18,12 @@ OPEN_FILES_MAX = 512
 DELETED_SUFFIX = ".deleted"
 
 
+class Cancellable(Protocol):
+    """Work of another thread that ends soon once it is cancelled."""
+
+    is_cancelled: bool
+
+
 class OpenFiles:
     """Bounds how many segments hold an open file, by second chance."""
 
@@ -55,6 +61,7 @@ class LogDirectory:
         "disk",
         "failure",
         "forgotten",
+        "high_watermark_rounds",
         "is_checkpointing",
         "log_starts",
         "open_files",
@@ -68,6 +75,9 @@ class LogDirectory:
         self.path = path
         self.failure: str | None = None
         self.is_checkpointing = False
+        """A worker is at the high watermarks."""
+        self.high_watermark_rounds = 0
+        """How often the loop itself has noted the high watermarks: a worker's that are older are void."""
         self.open_files = open_files if open_files is not None else OpenFiles()
         self.recovery_points: dict[TopicPartition, int] = {}
         """As they stand in the checkpoint on the disk."""
@@ -77,7 +87,7 @@ class LogDirectory:
         """Partitions that are gone while checkpoints on the disk may still speak of them."""
         self.rolled: set[TopicPartition] = set()
         """Logs with a finished segment that is not synced yet."""
-        self._garbage: list[tuple[int | None, int, str]] = []
+        self._garbage: list[Garbage] = []
 
     def fail(self, error: OSError) -> NoReturn:
         """Take the directory offline for this error."""
@@ -96,18 +106,23 @@ class LogDirectory:
     def open(self, path: str, *, create: bool = False) -> File:
         return self.disk.open(path, create=create)
 
-    def discard(self, path: str, delay_ms: int) -> None:
-        """Remove a file or directory after a delay, counted from the next call of ``take_garbage``."""
-        self._garbage.append((None, delay_ms, path))
+    def discard(self, path: str, delay_ms: int, home: "PartitionHome | None" = None) -> None:
+        """Remove a file or directory after a delay, counted from the next call of ``take_garbage``.
+
+        ``home``: the partition whose directory this is; it is not removed under a compaction.
+        """
+        self._garbage.append(Garbage(path, delay_ms, home))
 
     def take_garbage(self, now_ms: int) -> list[str]:
         """The discarded paths whose delay is over."""
-        dated = [
-            (now_ms + delay_ms if due_ms is None else due_ms, delay_ms, path)
-            for due_ms, delay_ms, path in self._garbage
-        ]
-        self._garbage = [each for each in dated if each[0] > now_ms]
-        return [path for due_ms, _, path in dated if due_ms <= now_ms]
+        garbage, self._garbage = self._garbage, []
+        due = []
+        for each in garbage:
+            if each.is_due(now_ms):
+                due.append(each.path)
+            else:
+                self._garbage.append(each)
+        return due
 
     def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Make sure that a restart scans from ``offset``, before anything is written behind it."""
@@ -128,15 +143,41 @@ class LogDirectory:
             write_offsets(self.disk, self.path, LOG_START_OFFSETS, self.log_starts)
 
 
+class Garbage:
+    """A file or directory to be removed, and when."""
+
+    __slots__ = ("_delay_ms", "_due_ms", "_home", "path")
+
+    def __init__(self, path: str, delay_ms: int, home: "PartitionHome | None") -> None:
+        self.path = path
+        self._delay_ms = delay_ms
+        self._due_ms: int | None = None
+        self._home = home
+
+    def is_due(self, now_ms: int) -> bool:
+        """The first question starts the delay."""
+        if self._due_ms is None:
+            self._due_ms = now_ms + self._delay_ms
+        is_in_use = self._home is not None and self._home.cleaning is not None
+        return self._due_ms <= now_ms and not is_in_use
+
+
 class PartitionHome:
     """Where a partition's files are; shared by its log and all its segments."""
 
-    __slots__ = ("directory", "partition", "path")
+    __slots__ = ("cleaning", "directory", "partition", "path")
 
     def __init__(self, directory: LogDirectory, partition: TopicPartition, path: str) -> None:
         self.directory = directory
         self.partition = partition
         self.path = path
+        self.cleaning: Cancellable | None = None
+        """A compaction of this log that a thread is at."""
+
+    def cancel_cleaning(self) -> None:
+        """To be called before files are taken away from under a compaction, or its result would do harm."""
+        if self.cleaning is not None:
+            self.cleaning.is_cancelled = True
 
     def file(self, base_offset: int, suffix: str) -> str:
         return f"{self.path}/{base_offset:020d}{suffix}"

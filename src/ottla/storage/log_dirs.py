@@ -1,4 +1,4 @@
-"""All logs of a broker, over its log directories: open, create, find, delete, checkpoint, close."""
+"""All logs of a broker, over its log directories: open, create, find, delete, close."""
 
 import logging
 import re
@@ -23,19 +23,18 @@ from ottla.storage.checkpoints import (
     decode_meta_properties,
     encode_meta_properties,
     read_offsets,
-    write_offsets,
 )
 from ottla.storage.disk import Disk, Lock, replace_file
 from ottla.storage.future_logs import (
     FUTURE_SUFFIX,
-    FutureLogs,
     create_future,
     future_partition_of,
     take_over,
 )
 from ottla.storage.log import Log
+from ottla.storage.log_checkpoints import LogCheckpoints
 from ottla.storage.log_directory import OPEN_FILES_MAX, LogDirectory, OpenFiles
-from ottla.storage.outcomes import CheckpointWork, FlushWork
+from ottla.storage.outcomes import FlushWork
 from ottla.storage.recovery import create_log, open_log
 from ottla.storage.retention import RetentionPlan, raise_start_by_retention
 
@@ -57,15 +56,12 @@ def partition_of(name: str) -> TopicPartition | None:
     return TopicPartition(found[1], int(found[2])) if found is not None else None
 
 
-class LogDirs:
+class LogDirs(LogCheckpoints):
     """Every log of this broker. A directory that fails is left behind; the others go on."""
 
     def __init__(self, disk: Disk, paths: Iterable[str], *, open_files_max: int = OPEN_FILES_MAX) -> None:
-        self._disk = disk
         open_files = OpenFiles(open_files_max)
-        self.directories = {path: LogDirectory(disk, path, open_files) for path in paths}
-        self.logs: dict[TopicPartition, Log] = {}
-        self.futures = FutureLogs()
+        super().__init__(disk, {path: LogDirectory(disk, path, open_files) for path in paths})
         self._discarded: set[TopicPartition | None] = set()
         """Partitions of which the start found a log that was to be deleted."""
         self._locks: dict[str, Lock] = {}
@@ -139,8 +135,8 @@ class LogDirs:
         """A copy whose log was just renamed to be deleted was about to take over when the broker ended."""
         for future in self.futures:
             if future.partition not in self.logs and future.partition in self._discarded:
-                self.futures.pop(future.partition)
                 try:
+                    self._vouch_for(future)
                     self._give_name(future)
                 except LogDirectoryFailed as failed:
                     log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
@@ -172,7 +168,16 @@ class LogDirs:
             if future is not None:
                 config = by_topic.get(future.topic, default)
                 self.futures.add(
-                    open_log(directory, future, config, name=entry.name, was_clean=was_clean, now_ms=now_ms)
+                    open_log(
+                        directory,
+                        future,
+                        config,
+                        name=entry.name,
+                        was_clean=was_clean,
+                        recovery_point=recovery_points.get(future, 0),
+                        holes_are_losses=was_ours,
+                        now_ms=now_ms,
+                    )
                 )
             partition = partition_of(entry.name)
             if partition is None or entry.name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX)):
@@ -249,6 +254,8 @@ class LogDirs:
 
     def _discard(self, gone: Log, token: str) -> None:
         partition, directory = gone.partition, gone.home.directory
+        gone.home.cancel_cleaning()
+        directory.rolled.discard(partition)
         directory.check_online()
         tail = f"-{partition.partition}.{token}{DELETE_SUFFIX}"
         new_path = f"{directory.path}/{partition.topic[: NAME_BYTES_MAX - len(tail)]}{tail}"
@@ -259,15 +266,21 @@ class LogDirs:
             self._disk.sync_directory(directory.path)
         except OSError as error:
             directory.fail(error)
-        directory.discard(new_path, gone.config.file_delete_delay_ms)
+        directory.discard(new_path, gone.config.file_delete_delay_ms, gone.home)
 
     # -- copies in another directory -----------------------------------------------------------------
 
     def begin_future(self, partition: TopicPartition, path: str, *, token: str, now_ms: int) -> Log:
-        """An empty copy of a log in another directory; one that is elsewhere is given up."""
+        """An empty copy of a log in another directory; one that is elsewhere is given up.
+
+        The log is not compacted until the copy has taken over or is given up.
+        """
         self.drop_future(partition, token=token)
+        self.logs[partition].home.cancel_cleaning()
         directory = self.directories[path]
         directory.check_online()
+        if partition in directory.forgotten:
+            self.checkpoint_all(directory)
         try:
             future = create_future(self.logs[partition], directory, token=token, now_ms=now_ms)
         except OSError as error:
@@ -280,25 +293,38 @@ class LogDirs:
         future = self.futures.pop(partition)
         if future is not None and future.home.directory.failure is None:
             self._discard(future, f"{token[:-1]}f")
+            future.home.directory.forgotten.add(partition)
 
     def swap(self, partition: TopicPartition, *, token: str) -> Log:
         """The complete copy becomes the log; the old log's directory is removed later."""
-        current, future = self.logs[partition], self.futures.pop(partition)
+        current, future = self.logs[partition], self.futures.get(partition)
         assert future is not None, "there is a copy"
         if future.recovery_point < current.recovery_point:
             future.flush()
         take_over(current, future)
+        self._vouch_for(future)
         self._discard(current, token)
         current.home.directory.forgotten.add(partition)
         self._give_name(future)
         return future
 
+    def _vouch_for(self, future: Log) -> None:
+        """The copy is about to be the only log: a restart must not take its holes for losses.
+
+        It is still counted among the copies, so that no checkpoint speaks of it less well meanwhile.
+        """
+        directory = future.home.directory
+        if future.partition in directory.forgotten:
+            self.checkpoint_all(directory)
+        try:
+            directory.raise_recovery_point(future.partition, future.recovery_point)
+        except OSError as error:
+            directory.fail(error)
+
     def _give_name(self, future: Log) -> None:
         directory = future.home.directory
         path = f"{directory.path}/{future.partition}"
         try:
-            if future.partition in directory.forgotten:
-                self.checkpoint_all(directory)
             future.release()
             self._disk.rename(future.path, path)
             future.home.path = path
@@ -307,11 +333,9 @@ class LogDirs:
             directory.fail(error)
         future.note_created()
         self.logs[future.partition] = future
+        self.futures.pop(future.partition)
 
     # -- directories -------------------------------------------------------------------------------
-
-    def _live(self) -> list[tuple[str, LogDirectory]]:
-        return [(path, each) for path, each in self.directories.items() if each.failure is None]
 
     @property
     def live_paths(self) -> list[str]:
@@ -330,69 +354,12 @@ class LogDirs:
         self.futures.take_offline(path)
         gone = [partition for partition, each in self.logs.items() if each.directory == path]
         for partition in gone:
-            del self.logs[partition]
+            self.logs.pop(partition).home.cancel_cleaning()
         return gone
 
     def _note_failure(self, directory: LogDirectory, error: OSError) -> None:
         directory.failure = str(error)
         log.error("log directory offline directory=%s reason=%s", directory.path, error)
-
-    # -- checkpoints -------------------------------------------------------------------------------
-
-    def _logs_in(self, path: str) -> list[Log]:
-        return [each for each in self.logs.values() if each.directory == path]
-
-    def checkpoint_high_watermarks(self) -> None:
-        """Note every log's high watermark; raises ``LogDirectoryFailed`` for the first that cannot."""
-        for work in self.high_watermark_work():
-            work()
-
-    def high_watermark_work(self) -> list[CheckpointWork]:
-        """The same, to be done by a worker; a directory still at its last one is left out."""
-        works = []
-        for path, directory in self._live():
-            values = {each.partition: each.high_watermark for each in self._logs_in(path)}
-            if not directory.is_checkpointing:
-                works.append(CheckpointWork(directory, HIGH_WATERMARKS, values))
-        return works
-
-    def checkpoint_all(self, directory: LogDirectory) -> None:
-        """Write every checkpoint of a directory anew, so that none speaks of logs that are gone."""
-        logs = self._logs_in(directory.path)
-        dirty = {each.partition: each.first_dirty_offset for each in logs if each.first_dirty_offset > 0}
-        self.checkpoint_recovery_points_of(directory)
-        self.checkpoint_log_starts(directory)
-        self._checkpoint(directory, HIGH_WATERMARKS, {each.partition: each.high_watermark for each in logs})
-        self._checkpoint(directory, CLEANER_OFFSETS, dirty)
-        directory.forgotten = set()
-
-    def checkpoint_recovery_points(self) -> None:
-        """Note what is known to be synced, and where logs begin."""
-        for _, directory in self._live():
-            self.checkpoint_recovery_points_of(directory)
-            self.checkpoint_log_starts(directory)
-
-    def checkpoint_recovery_points_of(self, directory: LogDirectory) -> None:
-        """Note what is known to be synced in one directory."""
-        points = {each.partition: each.recovery_point for each in self._logs_in(directory.path)}
-        self._checkpoint(directory, RECOVERY_POINTS, points)
-        directory.recovery_points = points
-
-    def checkpoint_log_starts(self, directory: LogDirectory) -> None:
-        """Note where logs begin that begin inside a segment."""
-        starts = {
-            each.partition: each.log_start_offset
-            for each in self._logs_in(directory.path)
-            if each.log_start_offset > each.segments[0].base_offset
-        }
-        self._checkpoint(directory, LOG_START_OFFSETS, starts)
-        directory.log_starts = starts
-
-    def _checkpoint(self, directory: LogDirectory, name: str, values: Mapping[TopicPartition, int]) -> None:
-        try:
-            write_offsets(self._disk, directory.path, name, values)
-        except OSError as error:
-            directory.fail(error)
 
     # -- housekeeping ------------------------------------------------------------------------------
 
@@ -413,14 +380,19 @@ class LogDirs:
 
     def flushes_due(self, now_ms: int) -> list[tuple[Log, FlushWork]]:
         """Finished segments, and logs past ``flush.ms``: do each work off the loop, then ``Log.flushed``."""
-        due = [self.logs.get(partition) for _, each in self._live() for partition in list(each.rolled)]
+        due = [log for _, each in self._live() for log in self._rolled_in(each)]
         due += [
             each
             for each in self.logs.values()
             if each.config.flush_ms != NEVER_MS and each not in due and each.is_flush_due(now_ms)
         ]
-        works = [(each, each.flush_work()) for each in due if each is not None]
+        works = [(each, each.flush_work()) for each in due]
         return [(each, work) for each, work in works if work is not None]
+
+    def _rolled_in(self, directory: LogDirectory) -> list[Log]:
+        """Logs with finished segments in a directory; a copy is synced when it is complete."""
+        rolled = [self.logs.get(partition) for partition in directory.rolled]
+        return [each for each in rolled if each is not None and each.home.directory is directory]
 
     def remove_garbage(self, now_ms: int) -> None:
         """Remove deleted files and directories whose delay is over."""
@@ -446,8 +418,7 @@ class LogDirs:
         """Stop cleanly: everything synced, checkpointed and marked, so that the next start scans nothing."""
         for path, directory in self._live():
             try:
-                futures = [each for each in self.futures if each.directory == path]
-                self._close_logs(directory, [*self._logs_in(path), *futures])
+                self._close_logs(directory, [*self._logs_in(path), *self._futures_in(path)])
             except LogDirectoryFailed as failed:
                 log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
                 self.take_offline(path, failed.reason)

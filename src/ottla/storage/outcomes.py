@@ -1,11 +1,12 @@
 """What a log gives back: appended offsets, slices to read, work to do off the loop."""
 
 from ottla.model.ids import TopicPartition
-from ottla.storage.checkpoints import write_offsets
+from ottla.storage.checkpoints import HIGH_WATERMARKS, encode_offsets
 from ottla.storage.disk import Buffer, File
 from ottla.storage.log_directory import LogDirectory
 
 WARMED_AT_ONCE = 262_144
+WORK_SUFFIX = ".work.tmp"
 
 
 class Appended:
@@ -122,22 +123,48 @@ class FlushWork:
             self._directory.fail(error)
 
 
-class CheckpointWork:
-    """Offsets to be noted in a checkpoint, by a worker thread."""
+class HighWatermarkWork:
+    """High watermarks to be noted: written by a worker thread, put in place by the loop.
 
-    __slots__ = ("_directory", "_name", "_values")
+    The loop may have noted newer ones meanwhile, without those of a topic that is gone; they stay then.
+    """
 
-    def __init__(self, directory: LogDirectory, name: str, values: dict[TopicPartition, int]) -> None:
+    __slots__ = ("_directory", "_round", "_values")
+
+    def __init__(self, directory: LogDirectory, values: dict[TopicPartition, int]) -> None:
         self._directory = directory
-        self._name = name
         self._values = values
+        self._round = directory.high_watermark_rounds
         directory.is_checkpointing = True
 
+    @property
+    def _path(self) -> str:
+        return f"{self._directory.path}/{HIGH_WATERMARKS}"
+
     def __call__(self) -> None:
-        """Replace the checkpoint; raises ``LogDirectoryFailed``."""
+        """Write them beside the checkpoint, synced; raises ``LogDirectoryFailed``."""
+        disk, temporary = self._directory.disk, self._path + WORK_SUFFIX
         try:
-            write_offsets(self._directory.disk, self._directory.path, self._name, self._values)
+            disk.write_file(temporary, encode_offsets(self._values))
+            disk.sync_file(temporary)
+            disk.sync_directory(self._directory.path)  # the checkpoint before this one keeps its name
         except OSError as error:
             self._directory.fail(error)
-        finally:
-            self._directory.is_checkpointing = False
+
+    def put_in_place(self) -> None:
+        """In the loop: replace the checkpoint, if the work was done. Raises ``LogDirectoryFailed``."""
+        directory, temporary = self._directory, self._path + WORK_SUFFIX
+        self.give_up()
+        if directory.failure is not None:
+            return
+        try:
+            if self._round == directory.high_watermark_rounds:
+                directory.disk.rename(temporary, self._path)
+            else:
+                directory.disk.remove(temporary)
+        except OSError as error:
+            directory.fail(error)
+
+    def give_up(self) -> None:
+        """The next round may begin."""
+        self._directory.is_checkpointing = False

@@ -37,7 +37,12 @@ def plan_retention(log: Log, now_ms: int) -> RetentionPlan | None:
 
 
 def raise_start_by_retention(log: Log, now_ms: int) -> RetentionPlan | None:
-    """First step of deleting: no reader may ask for the segments any more. Then note the log start."""
+    """First step of deleting: no reader may ask for the segments any more. Then note the log start.
+
+    A log that is being compacted keeps its segments until the run has ended.
+    """
+    if log.home.cleaning is not None:
+        return None
     try:
         plan = plan_retention(log, now_ms)
     except OSError as error:

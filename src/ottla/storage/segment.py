@@ -1,6 +1,7 @@
 """A segment of a log: one ``.log`` file of whole batches, and the indexes that find them."""
 
 from collections.abc import Iterator, Sequence
+from zlib import crc32
 
 from ottla.config.log import LogConfig
 from ottla.records.batch import (
@@ -265,19 +266,22 @@ class Segment:
             first = self.first_timestamp
         waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
         limit_ms = config.segment_ms
-        if waited_ms > limit_ms - config.segment_jitter_ms:
-            return True
-        if (
-            config.max_compaction_lag_ms < limit_ms
-            and config.is_compacted
-            and (waited_ms > config.max_compaction_lag_ms - config.segment_jitter_ms)
-        ):
+        if config.max_compaction_lag_ms < limit_ms and config.is_compacted:
+            limit_ms = config.max_compaction_lag_ms
+        if config.segment_jitter_ms:
+            limit_ms -= self._jitter_below(min(config.segment_jitter_ms, limit_ms))
+        if waited_ms > limit_ms:
             return True
         index, times = self._index, self._times
         index_bytes = config.segment_index_bytes
         return (index is not None and len(index) >= index_bytes // offset_index.ENTRY_SIZE) or (
             times is not None and len(times) >= index_bytes // time_index.ENTRY_SIZE - 1
         )
+
+    def _jitter_below(self, bound_ms: int) -> int:
+        """How much earlier this segment ends than others of its age. Each has its own number, by its name
+        and not by chance, so that a life that is lived again rolls at the same moments."""
+        return crc32(f"{self.home.partition}:{self.base_offset}".encode()) % bound_ms
 
     # -- batches -----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import pytest
 from ottla.broker.outputs import Output, RunInThread
 from ottla.config.areas import BrokerConfig
 from ottla.model.errors import ErrorCode
+from ottla.records.compression import Codec
 from ottla.zookeeper.ops import SessionSuspended
 from support.led_broker import ME, SECOND, THIRD, LedBroker, a_batch, headers
 from support.node_bench import a_config
@@ -30,6 +31,27 @@ def test_a_consumer_reads_whole_batches_with_the_logs_offsets() -> None:
         0,
     )
     assert data.aborted_transactions is None
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(4, 76), (9, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (10, 0), (17, 0)]
+)
+def test_topic_in_zstd_is_refused_to_readers_too_old_to_know_it(version: int, code: int) -> None:
+    broker = LedBroker(a_config(compression_type="zstd")).lead(isr=(ME,))
+    broker.produce_now(a_batch("a"))
+
+    data = broker.fetch_now(0, version=version)
+
+    assert (data.error_code, len(headers(data))) == (code, 0 if code else 1)
+    if code:
+        assert (data.high_watermark, data.aborted_transactions) == (-1, [])
+
+
+def test_old_readers_are_refused_by_the_topics_setting_and_not_for_a_producers_choice() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", codec=Codec.ZSTD))
+
+    assert broker.fetch_now(0, version=9).error_code == 0
 
 
 def test_a_consumer_sees_nothing_above_the_high_watermark() -> None:

@@ -90,6 +90,60 @@ def test_compacted_topics_are_cleaned() -> None:
     assert broker.log.end_offset == 40
 
 
+def test_retention_that_comes_during_a_compaction_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {
+        "log_cleanup_policy": "compact,delete",
+        "log_segment_bytes": 200,
+        "log_retention_bytes": 100,
+        "log_retention_check_interval_ms": 1_000_000,
+        "log_cleaner_backoff_ms": 1_000,
+        "log_cleaner_min_cleanable_ratio": 0.01,
+    }
+    broker = LedBroker(a_config(**settings)).lead(isr=(ME,))
+    for number in range(40):
+        broker.produce_now(keyed(f"key {number}", "value"))
+    clean = Compaction.__call__
+    starts: list[int] = []
+
+    def clean_while_retention_comes(self: Compaction) -> object:
+        broker.node.partitions.background._apply_retention()
+        starts.append(broker.log.log_start_offset)
+        return clean(self)
+
+    monkeypatch.setattr(Compaction, "__call__", clean_while_retention_comes)
+    broker.advance(1_100)
+
+    assert starts == [0]
+    assert broker.log.log_start_offset > 0
+    assert broker.node.log_dirs.offline == {}
+
+
+def test_end_does_not_wait_for_a_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {
+        "log_cleanup_policy": "compact",
+        "log_segment_bytes": 200,
+        "log_cleaner_backoff_ms": 1_000,
+        "log_cleaner_min_cleanable_ratio": 0.01,
+    }
+    broker = LedBroker(a_config(**settings)).lead(isr=(ME,))
+    for number in range(40):
+        broker.produce_now(keyed("key", f"value-{number}"))
+    clean = Compaction.__call__
+    outcomes: list[object] = []
+
+    def clean_while_the_end_comes(self: Compaction) -> object:
+        broker.node.partitions.background.stop()
+        outcomes.append(clean(self))
+        return outcomes[-1]
+
+    monkeypatch.setattr(Compaction, "__call__", clean_while_the_end_comes)
+    broker.advance(1_100)
+    broker.node.log_dirs.close()
+
+    assert outcomes == [None]
+    assert not [entry for entry in broker.disk.list_directory(broker.log.path) if ".cleaned" in entry.name]
+
+
 def test_finished_segments_are_synced_so_that_a_restart_need_not_scan_them() -> None:
     broker = LedBroker(a_config(log_segment_bytes=200)).lead(isr=(ME,))
     for value in "abcdef":

@@ -11,6 +11,7 @@ from ottla.model.errors import ErrorCode
 from ottla.records.batch import CONTROL_BIT, LOG_APPEND_TIME_BIT, BatchHeader, crc_is_valid, read_header, seal
 from ottla.records.builder import assemble, build_batch
 from ottla.records.compression import Codec
+from ottla.records.control import build_end_marker
 from ottla.records.record import Record, read_records
 from ottla.records.validate import Origin, Refused, Validated, parse_produced, validate_for_append
 
@@ -307,3 +308,48 @@ def test_readonly_buffer_is_copied_before_it_is_stamped() -> None:
 
     assert isinstance(outcome, Validated)
     assert not memoryview(outcome.view).readonly
+
+
+def test_end_markers_are_not_compressed() -> None:
+    marker = build_end_marker(
+        producer_id=1, producer_epoch=0, is_commit=True, coordinator_epoch=0, timestamp_ms=10
+    )
+
+    outcome = judge(marker, Origin.COORDINATOR, compression_type="gzip")
+
+    assert isinstance(outcome, Validated)
+    assert bytes(outcome.view) == bytes(marker)
+
+
+# -- sizes, after the topic's codec --------------------------------------------------------------------
+
+
+def a_well_packed_batch() -> bytearray:
+    return build_batch([Record(b"k", bytes(5_000), timestamp=1)], codec=Codec.GZIP)
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ("max_message_bytes", ErrorCode.MESSAGE_TOO_LARGE),
+        ("segment_bytes", ErrorCode.RECORD_LIST_TOO_LARGE),
+    ],
+)
+def test_batch_that_the_topics_codec_makes_too_large_is_refused(limit: str, code: ErrorCode) -> None:
+    assert len(a_well_packed_batch()) < 2_000
+
+    outcome = judge(a_well_packed_batch(), compression_type="uncompressed", **{limit: 2_000})
+
+    assert error_of(outcome) == code
+
+
+def test_batch_fits_into_a_segment_if_it_does_under_the_topics_codec() -> None:
+    batch = build_batch([Record(b"k", bytes(5_000), timestamp=1)])
+
+    assert isinstance(judge(batch, compression_type="gzip", segment_bytes=2_000), Validated)
+
+
+def test_records_that_are_wrong_are_told_before_a_batch_that_is_too_large_for_a_segment() -> None:
+    outcome = judge(a_batch(key=None), cleanup_policy=frozenset({"compact"}), segment_bytes=60)
+
+    assert error_of(outcome) == ErrorCode.INVALID_RECORD

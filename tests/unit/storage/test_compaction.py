@@ -15,7 +15,7 @@ from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.record import Record
 from ottla.storage.cleaner import Cleaner
-from ottla.storage.compaction import Compaction, CompactionResult, Uncleanable
+from ottla.storage.compaction import KEY_OVERHEAD_BYTES, Compaction, CompactionResult, Uncleanable
 from ottla.storage.compaction_plan import plan_compaction
 from ottla.storage.compaction_swap import swap_in
 from ottla.storage.log import Appended, Log
@@ -202,6 +202,21 @@ def test_aborted_records_go_though_their_marker_lies_in_the_active_segment() -> 
 
     assert contents(log) == [(0, b"a", b"good")]
     check_log(log, is_dense=False)
+
+
+def test_transaction_that_was_aborted_in_the_clean_part_hides_nothing_of_its_producer() -> None:
+    log = a_log(compacted(segment_bytes=5_000))
+    put(log, (b"K", b"old"))
+    transaction(log, b"aborted", is_commit=False, key=b"A")
+    put(log, (b"f1", b"1"))
+    put(log, (b"f2", b"1"))
+    transaction(log, b"new", is_commit=True, key=b"K")
+
+    clean(log, map_bytes_max=2 * (len(b"f1") + KEY_OVERHEAD_BYTES))
+    assert 2 < log.first_dirty_offset <= 5, "behind the aborted transaction, inside its segment"
+    clean(log)
+
+    assert [value for _, key, value in contents(log) if key == b"K"] == [b"new"]
 
 
 def markers(log: Log) -> list[int]:

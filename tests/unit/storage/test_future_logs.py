@@ -1,21 +1,29 @@
 """A log's copy in another directory: kept over restarts, and after a crash there is always one whole log."""
 
+from contextlib import suppress
 from random import Random
 
 import pytest
 
 from ottla.config.log import LogConfig
 from ottla.model.ids import TopicPartition
+from ottla.storage.checkpoints import RECOVERY_POINTS, read_offsets
+from ottla.storage.compaction import Compaction, CompactionResult
+from ottla.storage.compaction_plan import plan_compaction
+from ottla.storage.compaction_swap import swap_in
 from ottla.storage.crash_disk import CrashDisk, PowerCut
 from ottla.storage.future_logs import copy_portion, future_partition_of
+from ottla.storage.log import Log
 from ottla.storage.log_dirs import LogDirs
-from support.log_builders import a_batch, appended
+from support.log_builders import a_batch, all_records, appended
 from support.log_truth import check_log
 
 CONFIG = LogConfig(segment_bytes=10_000)
 NAME = TopicPartition("orders", 0)
 TOKEN = "0123456789abcdef0123456789abcdef"
 RECORDS = 12
+SMALL = LogConfig(segment_bytes=2_000)
+COMPACTED = LogConfig(segment_bytes=600, cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0)
 
 
 def a_machine(seed: int = 1) -> CrashDisk:
@@ -27,11 +35,15 @@ def a_machine(seed: int = 1) -> CrashDisk:
     return disk
 
 
-def booted(disk: CrashDisk) -> LogDirs:
+def booted(disk: CrashDisk, config: LogConfig = CONFIG) -> LogDirs:
     dirs = LogDirs(disk, ["/a", "/b"])
     dirs.lock()
-    dirs.open(CONFIG, {}, 0)
+    dirs.open(config, {}, 0)
     return dirs
+
+
+def contents(log: Log) -> list[tuple[int, bytes | None]]:
+    return [(record.offset, record.key) for record in all_records(log)]
 
 
 def with_copy(disk: CrashDisk, max_bytes: int = 10_000_000) -> LogDirs:
@@ -48,6 +60,33 @@ def with_copy(disk: CrashDisk, max_bytes: int = 10_000_000) -> LogDirs:
             break
     future.flush()
     return dirs
+
+
+def a_compacted_log(dirs: LogDirs) -> Log:
+    """A synced log with holes, more than a segment can bridge, and a dirty end."""
+    log = dirs.create(NAME, COMPACTED, now_ms=0, directory="/a")
+    for number in range(40):
+        appended(log, a_batch(bytes(20), key=b"hot", timestamp=number))
+        appended(log, a_batch(bytes(60), key=b"key %d" % number, timestamp=number))
+    for number in range(10):
+        appended(log, a_batch(bytes(60), key=b"late %d" % number, timestamp=number))
+    log.high_watermark = log.end_offset
+    plan = plan_compaction(log, 1_000)
+    assert plan is not None
+    log.flush()
+    result = Compaction(log.home.directory, plan)()
+    assert isinstance(result, CompactionResult)
+    assert swap_in(log, result)
+    dirs.checkpoint_recovery_points()
+    return log
+
+
+def copied(dirs: LogDirs, log: Log, *, up_to: int | None = None) -> Log:
+    """The log's copy, filled batch by batch."""
+    future = dirs.futures.get(NAME) or dirs.begin_future(NAME, "/b", token=TOKEN, now_ms=0)
+    while (up_to is None or future.end_offset < up_to) and copy_portion(log, future, 200, log.end_offset, 0):
+        pass
+    return future
 
 
 @pytest.mark.parametrize(
@@ -148,6 +187,106 @@ def test_what_the_log_had_synced_survives_a_power_cut_in_its_copy(seed: int) -> 
     disk.power_cut()
 
     assert booted(disk).logs[NAME].end_offset == RECORDS + 1
+
+
+def test_compacted_log_that_was_moved_is_whole_after_a_kill() -> None:
+    disk = a_machine()
+    dirs = booted(disk, COMPACTED)
+    log = a_compacted_log(dirs)
+    before = contents(log)
+    copied(dirs, log, up_to=60)
+    dirs.checkpoint_recovery_points()
+    copied(dirs, log).flush()
+
+    dirs.swap(NAME, token=TOKEN)
+    disk.kill()
+
+    assert contents(booted(disk, COMPACTED).logs[NAME]) == before
+
+
+def steps_of_a_compacted_swap() -> tuple[int, int]:
+    disk = a_machine()
+    dirs = booted(disk, COMPACTED)
+    copied(dirs, a_compacted_log(dirs)).flush()
+    dirs.checkpoint_recovery_points()
+    first = disk.steps
+    dirs.swap(NAME, token=TOKEN)
+    return first, disk.steps
+
+
+FIRST_COMPACTED, LAST_COMPACTED = steps_of_a_compacted_swap()
+
+
+@pytest.mark.parametrize("step", range(FIRST_COMPACTED + 1, LAST_COMPACTED + 1))
+def test_crash_at_any_step_of_the_swap_of_a_compacted_log_leaves_one_whole_log(step: int) -> None:
+    disk = a_machine(step)
+    dirs = booted(disk, COMPACTED)
+    log = a_compacted_log(dirs)
+    before = contents(log)
+    copied(dirs, log).flush()
+    dirs.checkpoint_recovery_points()
+    disk.crash_at = step
+    with pytest.raises(PowerCut):
+        dirs.swap(NAME, token=TOKEN)
+
+    disk.power_cut()
+    for second in (*range(1, 30, 2), 1_000):  # steps of the next start; in the end it comes through
+        machine = disk.clone(Random(second))
+        machine.crash_at = second
+        with suppress(PowerCut):
+            booted(machine, COMPACTED)
+        machine.power_cut()
+        assert contents(booted(machine, COMPACTED).logs[NAME]) == before
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_power_cut_in_the_middle_of_a_copy_leaves_nothing_out_of_it(seed: int) -> None:
+    disk = a_machine(seed)
+    dirs = booted(disk, SMALL)
+    log = dirs.create(NAME, SMALL, now_ms=0, directory="/a")
+    for number in range(24):
+        appended(log, a_batch(bytes(400), timestamp=number))
+    log.flush()
+    copied(dirs, log, up_to=18)
+    disk.sync_directory("/b")
+    disk.power_cut()
+
+    again = booted(disk, SMALL)
+    copied(again, again.logs[NAME])
+    moved = again.swap(NAME, token=TOKEN)
+
+    assert [header.base_offset for _, header in moved.batches_from(0)] == list(range(24))
+    check_log(moved)
+
+
+def test_copy_of_another_life_says_nothing_of_the_one_that_is_begun_now() -> None:
+    """Or a restart would not look at what the new copy may have lost."""
+    disk = a_machine()
+    dirs = booted(disk, COMPACTED)
+    log = a_compacted_log(dirs)
+    copied(dirs, log).flush()
+    dirs.checkpoint_recovery_points()
+    assert read_offsets(disk, "/b", RECOVERY_POINTS) == {NAME: log.end_offset}
+
+    dirs.begin_future(NAME, "/b", token=TOKEN[::-1], now_ms=0)
+
+    assert read_offsets(disk, "/b", RECOVERY_POINTS) == {}
+
+
+def test_segments_that_a_copy_finishes_do_not_make_the_log_flush() -> None:
+    dirs = booted(a_machine(), SMALL)
+    log = dirs.create(NAME, SMALL, now_ms=0, directory="/a")
+    for number in range(24):
+        appended(log, a_batch(bytes(400), timestamp=number))
+    log.flush()
+    copied(dirs, log)
+    appended(log, a_batch(b"in the active segment"))
+
+    assert dirs.flushes_due(0) == []
+    copied(dirs, log)
+    dirs.swap(NAME, token=TOKEN)
+
+    assert dirs.directories["/b"].rolled == set()
 
 
 def test_copy_left_alone_without_a_swap_under_way_is_no_log() -> None:

@@ -10,6 +10,7 @@ import pytest
 from ottla.config.log import LogConfig
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicId, TopicPartition
+from ottla.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from ottla.storage.crash_disk import CrashDisk
 from ottla.storage.log_dirs import CannotStart, LogDirs, partition_of
 from support.log_builders import a_batch, append, appended
@@ -231,6 +232,37 @@ def test_log_made_again_inherits_nothing_from_the_one_that_was_deleted() -> None
     assert again.recovery_point == 0
 
 
+def test_segments_of_a_log_that_is_gone_wait_for_no_flush() -> None:
+    dirs = booted(a_machine())
+    log = dirs.create(orders(0), CONFIG, now_ms=0, directory="/a")
+    for _ in range(9):
+        appended(log, a_batch(bytes(50)))
+    assert dirs.directories["/a"].rolled == {orders(0)}
+
+    dirs.delete(orders(0), token=TOKEN)
+
+    assert dirs.directories["/a"].rolled == set()
+
+
+def test_logs_that_are_gone_are_forgotten_with_the_next_checkpoint() -> None:
+    disk = a_machine()
+    dirs = booted(disk)
+    for at in range(4):
+        log = dirs.create(orders(at), CONFIG, now_ms=0, directory="/a")
+        appended(log, a_batch(bytes(50)))
+        log.set_high_watermark(1)
+    dirs.checkpoint_recovery_points()
+    dirs.checkpoint_high_watermarks()
+    for at in range(3):
+        dirs.delete(orders(at), token=TOKEN)
+
+    dirs.checkpoint_recovery_points()
+
+    assert dirs.directories["/a"].forgotten == set()
+    assert read_offsets(disk, "/a", RECOVERY_POINTS) == {orders(3): 0}
+    assert read_offsets(disk, "/a", HIGH_WATERMARKS) == {orders(3): 1}
+
+
 def test_leftovers_of_deletions_and_moves_are_no_partitions() -> None:
     disk = a_machine()
     dirs = booted(disk)
@@ -316,8 +348,65 @@ def test_checkpoint_under_way_is_not_begun_twice() -> None:
     assert dirs.high_watermark_work() == []
     for work in works:
         work()
+        work.put_in_place()
 
     assert len(dirs.high_watermark_work()) == 2
+
+
+@pytest.mark.parametrize("is_written_before", [True, False])
+def test_high_watermark_of_a_deleted_log_does_not_come_back_with_a_late_checkpoint(
+    is_written_before: bool,
+) -> None:
+    """A log made again meanwhile would have records committed that nobody else has."""
+    disk = a_machine()
+    dirs = booted(disk)
+    log = dirs.create(orders(0), CONFIG, now_ms=0, directory="/a")
+    for _ in range(5):
+        appended(log, a_batch(bytes(50)))
+    log.set_high_watermark(5)
+    work = dirs.high_watermark_work()[0]
+    if is_written_before:
+        work()
+
+    dirs.delete(orders(0), token=TOKEN)
+    made = dirs.create(orders(0), CONFIG, now_ms=0, directory="/a")
+    for _ in range(5):
+        appended(made, a_batch(bytes(50)))
+    if not is_written_before:
+        work()
+    work.put_in_place()
+    disk.kill()
+
+    again = booted(disk)
+    assert again.logs[orders(0)].high_watermark == 0
+    assert again.offline == {}
+    assert [each.name for each in disk.list_directory("/a") if each.name.endswith(".tmp")] == []
+
+
+@pytest.mark.parametrize("step", range(1, 4))
+def test_loop_that_checkpoints_in_the_midst_of_a_worker_disturbs_nobody(step: int) -> None:
+    disk = a_machine()
+    dirs = booted(disk)
+    log = dirs.create(orders(0), CONFIG, now_ms=0, directory="/a")
+    appended(log, a_batch(bytes(50)))
+    log.set_high_watermark(1)
+    work = dirs.high_watermark_work()[0]
+    left = step
+
+    def checkpoint_at_that_step(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            disk.before_step = None
+            dirs.checkpoint_all(dirs.directories["/a"])
+
+    disk.before_step = checkpoint_at_that_step
+    work()
+    work.put_in_place()
+
+    assert left == 0
+    assert dirs.offline == {}
+    assert read_offsets(disk, "/a", HIGH_WATERMARKS) == {orders(0): 1}
 
 
 def test_retention_over_all_logs_notes_the_starts_before_it_deletes() -> None:

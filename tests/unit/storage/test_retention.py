@@ -110,6 +110,35 @@ def test_segment_without_timestamps_goes_by_its_files_time() -> None:
     assert log.log_start_offset == 4
 
 
+def test_active_segment_without_timestamps_is_as_young_as_its_last_append() -> None:
+    log = a_log(LogConfig(retention_ms=100))
+    appended(log, a_batch(bytes(30), timestamp=-1), now_ms=5_000)
+    appended(log, a_batch(bytes(30), timestamp=-1), now_ms=9_000)
+    log.set_high_watermark(2)
+
+    assert apply_retention(log, 9_100) == []
+    assert apply_retention(log, 9_101) != []
+
+
+def test_rolling_makes_no_segment_younger() -> None:
+    log = a_log(LogConfig(retention_ms=100))
+    appended(log, a_batch(bytes(30), timestamp=-1), now_ms=5_000)
+    log.set_high_watermark(1)
+
+    log.roll(9_000)
+
+    assert apply_retention(log, 9_000) != []
+
+
+def test_log_that_was_begun_anew_is_as_old_as_its_last_append() -> None:
+    log = a_log(LogConfig(retention_ms=100))
+    appended(log, a_batch(bytes(30), timestamp=-1), now_ms=5_000)
+
+    log.truncate_fully_and_start_at(7)
+
+    assert log.active_segment.largest_timestamp == 5_000
+
+
 def test_log_start_never_falls_nor_passes_the_watermark() -> None:
     """R15."""
     log = a_log_of(5)
