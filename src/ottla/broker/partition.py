@@ -41,6 +41,10 @@ WARM_TAIL_BYTES = 256 * 1024 * 1024
 _NONE = int(ErrorCode.NONE)
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
+_OUT_OF_ORDER = int(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+
+NEW_LEADER_MS = 2_000
+"""So long after it came into office a leader hears batches whose predecessors it has just refused."""
 
 
 class Partition:
@@ -55,6 +59,7 @@ class Partition:
         "leader",
         "leader_epoch",
         "leader_id",
+        "leads_since_ms",
         "log",
         "name",
         "partition_epoch",
@@ -68,6 +73,7 @@ class Partition:
         self.log = partition_log
         self.leader_id: BrokerId = NO_LEADER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
+        self.leads_since_ms = -NEW_LEADER_MS
         self.partition_epoch = 0
         self.assignment = ReplicaAssignment(())
         self.leader: PartitionLeader | None = None
@@ -92,6 +98,8 @@ class Partition:
         self.follower = None
         self._take_assignment(state)
         if self.leader is None:
+            if state.leader_epoch > 0:
+                self.leads_since_ms = self.host.now_ms()
             self.leader = PartitionLeader(
                 self.host.broker_id,
                 min_insync_replicas=self.log.config.min_insync_replicas,
@@ -193,12 +201,20 @@ class Partition:
         except LogDirectoryFailed as failed:
             self.host.directory_failed(failed)
             return Refused(_STORAGE_ERROR)
+        if type(outcome) is Refused and outcome.error == _OUT_OF_ORDER and self._is_new_leader():
+            return Refused(_NOT_LEADER)
         if type(outcome) is Appended:
             meters = self.host.meters
             meters.bytes_in += header.size
             meters.records_in += header.last_offset_delta + 1
             self._grew(leader, clock.monotonic_ms())
         return outcome
+
+    def _is_new_leader(self) -> bool:
+        """A producer sends several batches at once: the first may have come before the election, and have
+        been refused. "Out of order" would have some producers begin anew with all that is on its way, though
+        part of it is written; "not the leader" has them send the same batches again, in their order."""
+        return self.host.now_ms() - self.leads_since_ms < NEW_LEADER_MS
 
     def _grew(self, leader: PartitionLeader, now_ms: int) -> None:
         watchers = self.watchers

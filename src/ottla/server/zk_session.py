@@ -106,6 +106,7 @@ class ZooKeeperClient:
         self._connection: Connection | None = None
         self._attempt: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
         self._is_pumping = False
         self._waiters: list[asyncio.Future[Notification]] = []
         self._login_failure = ""
@@ -441,12 +442,13 @@ class ZooKeeperClient:
     def _set_timer(self) -> None:
         next_ms = self._session.next_tick_ms()
         if self._timer is not None:
-            if next_ms is not None and self._timer.when() <= next_ms / 1000:
+            if next_ms is not None and self._timer_ms <= next_ms:
                 return  # it comes early enough, and sets itself anew
             self._timer.cancel()
             self._timer = None
         if next_ms is not None:
             self._timer = self._loop.call_at(next_ms / 1000, self._on_timer)
+            self._timer_ms = next_ms  # uvloop's handle of a time that has passed does not tell it.
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.broker.partition import NEW_LEADER_MS
 from ottla.model.errors import ErrorCode
 from ottla.records.compression import Codec
 from ottla.wire.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -254,6 +255,25 @@ def test_a_gap_in_the_sequence_is_refused() -> None:
 
     assert answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert answer.log_start_offset == 0
+
+
+def test_a_new_leader_has_batches_sent_again_whose_predecessors_it_refused_before_it_led() -> None:
+    """librdkafka answers "out of order" with a new epoch for all that is on its way, written or not."""
+    producer = {"producer_id": 4, "producer_epoch": 0}
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", base_sequence=0, **producer))
+    broker.follow()
+    refused = broker.produce_now(a_batch("b", base_sequence=1, **producer))
+    broker.lead(isr=(ME,))
+
+    hasty = broker.produce_now(a_batch("c", base_sequence=2, **producer))
+    in_order = [broker.produce_now(a_batch("x", base_sequence=n, **producer)).error_code for n in (1, 2)]
+    broker.advance(NEW_LEADER_MS)
+    late = broker.produce_now(a_batch("e", base_sequence=9, **producer))
+
+    assert refused.error_code == hasty.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert in_order == [0, 0]
+    assert late.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_replies_keep_the_order_of_their_requests() -> None:
