@@ -51,6 +51,11 @@ OutputOption = Annotated[
 ]
 
 
+def is_given(value: object) -> bool:
+    """Whether an option was used: 0 is a value, though it equals ``False``."""
+    return value is not None and value is not False and value not in ([], ())
+
+
 def exactly_one(actions: dict[str, object]) -> str:
     """The one flag that was given; anything else is refused."""
     given = [flag for flag, value in actions.items() if value]
@@ -63,7 +68,7 @@ def only_with(action: str, allowed: Iterable[str], options: dict[str, object]) -
     """Refuse options that mean nothing for the action."""
     accepted = set(allowed)
     for flag, value in options.items():
-        if value not in (None, False, [], ()) and flag not in accepted:
+        if is_given(value) and flag not in accepted:
             raise UsageRefused(f"{flag} cannot be used with {action}; see --help")
 
 
