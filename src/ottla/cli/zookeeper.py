@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.local.telling import tell_at_the_end
+
 app = typer.Typer(add_completion=False)
 
 
@@ -38,4 +40,4 @@ def zookeeper(
             code = server.wait()
     if not stop.asked:
         raise LaunchRefused(f"ZooKeeper ended by itself with exit code {code}; its log is {server.log}")
-    typer.echo("ZooKeeper stopped")
+    tell_at_the_end("ZooKeeper stopped")

@@ -113,6 +113,12 @@ def warn_about_open_files(logs: int) -> None:
         log.warning("the limit of open files is low for these logs limit=%d logs=%d", limit, logs)
 
 
+def end_signals() -> list[signal.Signals]:
+    """The signals that ask a broker to leave; one started by ``nohup`` outlives its terminal."""
+    asking = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+    return asking[:2] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else asking
+
+
 class BrokerProcess:
     """One broker from its listeners' sockets to its exit code."""
 
@@ -123,6 +129,7 @@ class BrokerProcess:
         self.config = config
         self.edge: Edge
         self._metrics: MetricsEndpoint | None = None
+        self._is_asked_to_end = False
 
     async def run(self) -> int:
         """Serve until the node is done; the exit code is its last word."""
@@ -134,8 +141,8 @@ class BrokerProcess:
         self.edge.on_accept = self._accept
         self.edge.on_refuse = self._refuse
         self.edge.on_end_session = self._end_session
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.edge.begin_shutdown)
+        for number in end_signals():
+            loop.add_signal_handler(number, self._asked_to_end, number)
         await self._show_metrics(node)
         connecting = loop.create_task(self._connect_to_zookeeper())
         try:
@@ -148,6 +155,13 @@ class BrokerProcess:
             return self._said(Exit(1, str(unavailable)))
         finally:
             await self._stop(connecting)
+
+    def _asked_to_end(self, number: signal.Signals) -> None:
+        """Leave in order; a second wish cuts that short. Shell and kernel both tell of a terminal's end."""
+        if number is signal.SIGHUP and self._is_asked_to_end:
+            return
+        self._is_asked_to_end = True
+        self.edge.begin_shutdown()
 
     def _bind(self) -> None:
         """Take the ports before anything is promised to anybody; port 0 becomes a real one here."""

@@ -1,6 +1,7 @@
 """What a broker says of its settings and its machine before it runs."""
 
 import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from ottla.server.app import (
     OPEN_FILES_BESIDE_LOGS,
     BrokerRefused,
+    end_signals,
     raise_open_files_limit,
     read_config,
     warn_about_open_files,
@@ -103,3 +105,13 @@ def test_limit_too_low_for_the_logs_is_one_warning(
     warn_about_open_files(11)
     (warning,) = caplog.messages
     assert f"limit={few_open_files} logs=11" in warning
+
+
+def test_the_end_of_the_terminal_counts_unless_it_was_ruled_out() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert signal.SIGHUP in end_signals()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        assert end_signals() == [signal.SIGTERM, signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGHUP, before)
