@@ -23,4 +23,4 @@ def broker(
 
     # A fresh interpreter in the same process: the broker's memory shall not hold the command line's.
     flags = ["-O"] if sys.flags.optimize else []
-    os.execv(sys.executable, [sys.executable, *flags, "-m", "ottla.server", str(file)])
+    os.execv(sys.executable, [sys.executable, "-P", *flags, "-m", "ottla.server", str(file)])

@@ -23,7 +23,7 @@ from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.launch.foreign_zookeeper import ForeignZooKeeper
 from ottla.launch.kafka_probe import see_cluster
 from ottla.launch.ports import LOOPBACK, free_ports, require_free
-from ottla.launch.processes import GuardedProcess
+from ottla.launch.processes import ALONE, GuardedProcess
 from ottla.launch.refusal import LaunchRefused
 
 LOCK_NAME = "cluster.lock"
@@ -82,7 +82,7 @@ class BrokerProcess:
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
-        command = [sys.executable, "-m", "ottla.server", str(file)]
+        command = [sys.executable, *ALONE, "-m", "ottla.server", str(file)]
         self._is_asked = False
         self._process = GuardedProcess(command, output=self.log, grace_s=STOP_LIMIT_S)
 

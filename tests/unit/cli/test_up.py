@@ -164,6 +164,7 @@ def test_down_of_another_users_cluster(tmp_path: Path, monkeypatch: pytest.Monke
     )
 
 
+@pytest.mark.slow
 def test_the_log_of_a_cluster_in_the_background_is_continued(tmp_path: Path) -> None:
     log = tmp_path / detached.LOG_NAME
     log.write_text("somebody else's\n")

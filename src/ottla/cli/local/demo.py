@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from ottla.cli.local.telling import tell
-from ottla.launch.processes import GuardedProcess
+from ottla.launch.processes import ALONE, GuardedProcess
 
 LOG_NAME = "demo.log"
 MARK = "pipeline: "
@@ -26,7 +26,7 @@ class Demo:
 
     def __init__(self, bootstrap_servers: str, data_dir: Path) -> None:
         self._log = data_dir / LOG_NAME
-        command = [sys.executable, "-m", "ottla.cli.main", "pipeline", "demo"]
+        command = [sys.executable, *ALONE, "-m", "ottla.cli.main", "pipeline", "demo"]
         self._process = GuardedProcess([*command, "--bootstrap-server", bootstrap_servers], output=self._log)
         self._told_bytes = 0
         self._is_over = False

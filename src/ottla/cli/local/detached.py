@@ -9,6 +9,7 @@ import typer
 
 from ottla.cli.local.state import LOOK_S, UpState, is_locked, next_command, read_state
 from ottla.cli.shared.refusal import CommandRefused
+from ottla.launch.processes import ALONE
 
 LOG_NAME = "up.log"
 READY_S_MAX = 90.0
@@ -29,7 +30,7 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
         ) from None
     with output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ottla.cli.main", "up", *words],
+            [sys.executable, *ALONE, "-m", "ottla.cli.main", "up", *words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

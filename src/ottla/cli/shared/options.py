@@ -111,11 +111,12 @@ def read_text(path: Path) -> str:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A property file: ``name=value`` lines, comments begin with ``#`` or ``!``."""
-    pairs: dict[str, str] = {}
-    for line in read_text(path).splitlines():
-        stripped = line.strip()
-        if stripped and stripped[0] not in "#!":
-            name, _, value = stripped.partition("=")
-            pairs[name.strip()] = value.strip()
-    return pairs
+    """A property file in Java's format; values keep the blanks at their end, which may be separators."""
+    from ottla.config.properties import parse_properties
+
+    return parse_properties(read_text(path))
+
+
+def read_settings(path: Path | None) -> dict[str, str]:
+    """A property file of settings, where blanks at the end mean nothing; none without a path."""
+    return {} if path is None else {name: value.strip() for name, value in read_properties(path).items()}

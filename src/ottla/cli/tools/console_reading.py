@@ -2,7 +2,6 @@
 
 import sys
 import time
-from dataclasses import replace
 
 import typer
 
@@ -64,12 +63,13 @@ class Reading:
         partitions = self._partitions(topic, include, partition)
         if self._how.timestamp or self._how.is_json:
             self._read_timestamp_types({name.topic for name in partitions})
-        if self._group is None or partition is not None:
+        if partition is not None:
             self._assigned.assign(dict.fromkeys(partitions, _position(offset, from_beginning)))
-            return
-        config = replace(self._config, auto_offset_reset="earliest") if from_beginning else self._config
-        topics = sorted({name.topic for name in partitions})
-        self._joined = self._client.group_consumer(self._group, topics, config, self._membership)
+        elif self._group is None:
+            self._assigned.assign(dict.fromkeys(partitions, _reset_position(self._config)))
+        else:
+            topics = sorted({name.topic for name in partitions})
+            self._joined = self._client.group_consumer(self._group, topics, self._config, self._membership)
 
     def _partitions(
         self, topic: str | None, include: str | None, partition: int | None
@@ -166,6 +166,19 @@ class Reading:
             if code:
                 raise CommandRefused(f"the offset of {partition} was not committed: {reason(code)}")
         self._positions = {}
+
+
+def _reset_position(config: ConsumerConfig) -> int:
+    """Where one begins who has no offsets."""
+    match config.auto_offset_reset:
+        case "earliest":
+            return EARLIEST
+        case "latest":
+            return LATEST
+        case _:
+            raise CommandRefused(
+                "auto.offset.reset=none needs offsets that were committed: name their group with --group"
+            )
 
 
 def _position(offset: str | None, from_beginning: bool) -> int:

@@ -47,7 +47,7 @@ def kafka_scripts(
     import sys
 
     mark = "# Written by ottla kafka-scripts."
-    words = [shlex.quote(sys.executable), "-m", "ottla.cli.main"]
+    words = [shlex.quote(sys.executable), "-P", "-m", "ottla.cli.main"]
     texts = {
         name: f'#!/bin/sh\n{mark}\nexec {" ".join([*words, *command.split()])} "$@"\n'
         for name, command in SCRIPTS.items()
