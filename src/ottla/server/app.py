@@ -267,7 +267,7 @@ class BrokerProcess:
             async with asyncio.timeout(REACH_SECONDS_MAX):
                 _, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
             writer.close()
-        except (OSError, TimeoutError) as error:
+        except (OSError, UnicodeError, TimeoutError) as error:
             log.warning(
                 "the advertised address cannot be reached from this machine, so clients may not reach it"
                 " either: see advertised.listeners listener=%s address=%s:%d reason=%s",
