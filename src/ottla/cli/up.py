@@ -161,7 +161,8 @@ def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
             tell(f"{datetime.now().astimezone():%H:%M:%S} {line}")
         if demo is not None:
             demo.tell_news()
-        _serve_requests(cluster, told)
+        _serve_requests(cluster)
+        told.intersection_update([broker.broker_id for broker in cluster.ended()])
         for broker in cluster.ended():
             if broker.broker_id not in told:
                 told.add(broker.broker_id)
@@ -176,7 +177,7 @@ def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
             )
 
 
-def _serve_requests(cluster: "Cluster", told: set[int]) -> None:
+def _serve_requests(cluster: "Cluster") -> None:
     """``ottla restart`` leaves a file; it goes when the broker is known to the others again."""
     from ottla.cli.local.state import asked
     from ottla.launch.refusal import LaunchRefused
@@ -186,7 +187,6 @@ def _serve_requests(cluster: "Cluster", told: set[int]) -> None:
         cluster.brokers[number].stop()
         try:
             cluster.start_broker(number)
-            told.discard(number)
         except (LaunchRefused, OSError) as failed:
             tell(f"broker {number} was not restarted: {failed}")
         _write_state(cluster)

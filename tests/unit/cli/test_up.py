@@ -124,6 +124,27 @@ def test_a_full_disk_ends_no_cluster(
     assert (made[0].looks_left, made[0].is_stopped) == (0, True)
 
 
+def test_a_broker_that_came_back_counts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: list[ClusterInName]
+) -> None:
+    """Also where the restart was called a failure: another broker was frozen meanwhile."""
+    first = SimpleNamespace(broker_id=0, why_it_ended=lambda: "broker 0 ended")
+    second = SimpleNamespace(broker_id=1, why_it_ended=lambda: "broker 1 ended")
+    rounds = iter([[first], [first], [], [], [second], [second]])
+    monkeypatch.setattr(ClusterInName, "ended", lambda _self: next(rounds))
+    make = ClusterInName.__init__
+
+    def with_two(self: ClusterInName, *arguments: Any, **settings: Any) -> None:
+        make(self, *arguments, **settings)
+        self.brokers *= 2
+
+    monkeypatch.setattr(ClusterInName, "__init__", with_two)
+
+    ran = up(tmp_path)
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+
+
 def test_the_state_of_the_one_before_is_not_believed(tmp_path: Path) -> None:
     def written(pid: int) -> UpState | None:
         state = {"pid": pid, "bootstrap_servers": "b", "zookeeper": "z", "brokers": {"0": 1}}
