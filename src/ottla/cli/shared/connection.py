@@ -1,5 +1,6 @@
 """A client for the length of a command; what goes wrong with it becomes one sentence."""
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -60,6 +61,8 @@ def connected(
             yield client
     except ClientError as error:
         raise CommandRefused(sentence(error)) from error
+    except struct.error as error:
+        raise CommandRefused(f"a number does not fit into Kafka's protocol: {error}") from error
 
 
 def servers_here() -> str:
