@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,25 +44,25 @@ class BrokerRefused(Exception):
     """The broker does not start; the text says why, one reason a line."""
 
 
-def run_broker(path: Path) -> int:
+def run_broker(path: Path, overrides: Mapping[str, str]) -> int:
     """Read the file, run the broker until it is told to end, and give the process's exit code."""
     if not __debug__:
         raise BrokerRefused("Ottla does not run under python -O: its assertions are part of its safety")
-    config = read_config(path)
+    config = read_config(path, overrides)
     raise_open_files_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(BrokerProcess(config).run())
 
 
-def read_config(path: Path) -> BrokerConfig:
-    """The file's settings, or ``BrokerRefused`` with everything that is wrong with it."""
+def read_config(path: Path, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
+    """The file's settings and those in their place, or ``BrokerRefused`` with all that is wrong with them."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BrokerRefused(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise BrokerRefused(f"{path} is not UTF-8 text") from None
-    file = read_broker_file(parse_properties(text), _host_name())
+    file = read_broker_file({**parse_properties(text), **(overrides or {})}, _host_name())
     if file.config is None:
         problems = "\n".join(f"  {problem}" for problem in file.problems)
         raise BrokerRefused(f"{path} has settings that Ottla cannot run with:\n{problems}")
@@ -310,15 +310,17 @@ class BrokerProcess:
 
 
 def main(arguments: list[str]) -> int:
-    """``python -m ottla.server server.properties``."""
+    """``python -m ottla.server server.properties``, with ``--override name=value`` behind it."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
-    if len(arguments) != 1:
-        sys.stderr.write("usage: ottla broker server.properties\n")
+    file, *rest = arguments or [""]
+    overrides = dict(word.partition("=")[::2] for word in rest[1::2])
+    if not file or any(word != "--override" for word in rest[::2]) or len(rest) % 2:
+        sys.stderr.write("usage: ottla broker server.properties [--override name=value]\n")
         return 2
     try:
-        return run_broker(Path(arguments[0]))
+        return run_broker(Path(file), overrides)
     except BrokerRefused as refused:
         sys.stderr.write(f"ottla: {refused}\n")
         return 1

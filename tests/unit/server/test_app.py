@@ -11,6 +11,7 @@ from ottla.server.app import (
     OPEN_FILES_BESIDE_LOGS,
     BrokerRefused,
     end_signals,
+    main,
     raise_open_files_limit,
     read_config,
     warn_about_open_files,
@@ -115,3 +116,15 @@ def test_the_end_of_the_terminal_counts_unless_it_was_ruled_out() -> None:
         assert end_signals() == [signal.SIGTERM, signal.SIGINT]
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_overrides_count_more_than_the_file(tmp_path: Path) -> None:
+    assert read_config(a_file(tmp_path), {"broker.id": "7"}).broker_id == 7
+
+
+@pytest.mark.parametrize("words", [[], ["f", "--override"], ["f", "--other", "a=b"]])
+def test_words_that_make_no_sense_are_answered_with_the_usage(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("usage: ottla broker")
