@@ -42,6 +42,10 @@ class Consumer:
     def assign(self, positions: dict[TopicPartition, int]) -> None:
         self.assigned = positions
 
+    def position(self, partition: TopicPartition) -> int | None:
+        """It has read all but the last, which it has not found yet."""
+        return 7 if partition.partition == 0 else None
+
 
 class Consoles:
     """A client in the place of a connected one: what the tools made of their options."""
@@ -110,6 +114,26 @@ def test_where_a_consumer_without_a_group_begins(
     consume(*words)
 
     assert consoles.consumer.assigned == {TopicPartition("orders", 0): position}
+
+
+def test_partitions_that_came_later_are_read_from_their_beginning(
+    consoles: Consoles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {describe_topics: described({"orders": [0, 0]})}
+    consoles.client._answers = asked
+
+    def run(reading: console_reading.Reading, *_limits: object) -> None:
+        reading.look_for_more()
+        assert set(consoles.consumer.assigned.values()) == {LATEST}
+        asked[describe_topics] = described({"orders": [0, 0, 0], "other": [0]})
+        reading.look_for_more()
+
+    monkeypatch.setattr(console_reading.Reading, "run", run)
+
+    consume()
+
+    expected = {0: 7, 1: LATEST, 2: EARLIEST}
+    assert consoles.consumer.assigned == {TopicPartition("orders", n): at for n, at in expected.items()}
 
 
 def test_resets_that_contradict_each_other_are_refused_in_kafkas_words() -> None:
