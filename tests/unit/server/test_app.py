@@ -4,11 +4,14 @@ import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from ottla.server.app import (
     OPEN_FILES_BESIDE_LOGS,
+    BrokerProcess,
     BrokerRefused,
     end_signals,
     main,
@@ -16,6 +19,7 @@ from ottla.server.app import (
     read_config,
     warn_about_open_files,
 )
+from ottla.server.edge import Edge
 
 SOUND = {"broker.id": "1", "zookeeper.connect": "zk:2181", "listeners": "PLAINTEXT://127.0.0.1:9092"}
 
@@ -128,3 +132,16 @@ def test_words_that_make_no_sense_are_answered_with_the_usage(
 ) -> None:
     assert main(words) == 2
     assert capsys.readouterr().err.startswith("usage: ottla broker")
+
+
+def test_a_terminal_that_ends_twice_does_not_cut_the_shutdown_short(tmp_path: Path) -> None:
+    asked: list[str] = []
+    process = BrokerProcess(read_config(a_file(tmp_path)))
+    process.edge = cast(Edge, SimpleNamespace(begin_shutdown=lambda: asked.append("asked")))
+
+    for number in (signal.SIGHUP, signal.SIGHUP):
+        process._asked_to_end(number)
+    assert asked == ["asked"]
+    process._asked_to_end(signal.SIGTERM)
+
+    assert asked == ["asked", "asked"]
