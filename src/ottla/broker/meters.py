@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.controller.effects import Decision
 from ottla.controller.election import Rule
+from ottla.wire.keys import ApiKey
 
 if TYPE_CHECKING:
     from ottla.broker.request import Request
 
 BUCKETS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0)
 """Upper ends of the histogram of request times; what takes longer is counted without a bucket."""
+
+UNKNOWN_API: Final = -1
+_KNOWN: Final = frozenset(map(int, ApiKey))
 
 
 class Meters:
@@ -86,11 +90,13 @@ class RequestMeter:
     def answered(self, request: "Request", answer_bytes: int) -> None:
         """Its answer goes out."""
         elapsed_ms = (self._now_s() - request.came_s) * 1000
-        times = self.by_api.get(request.api_key)
-        if times is None:
-            times = self.by_api[request.api_key] = ApiTimes()
+        times = self.by_api.get(request.api_key) or self._times(request.api_key)
         times.count += 1
         times.total_ms += elapsed_ms
         times.bytes_in += request.size
         times.bytes_out += answer_bytes
         times.buckets[bisect_left(BUCKETS_MS, elapsed_ms)] += 1
+
+    def _times(self, api_key: int) -> ApiTimes:
+        """The numbers that nobody knows share their times: a client may send any."""
+        return self.by_api.setdefault(api_key if api_key in _KNOWN else UNKNOWN_API, ApiTimes())

@@ -21,11 +21,11 @@ def doctor(
     brokers: Annotated[int, typer.Option(min=1, max=100, help="How many brokers.")] = 3,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Look at Java, ports, disk space, open files and the machine's name; exit code 1 if something is wrong.
+    """Look at Java, ZooKeeper, ports, disk, open files and the machine's name; exit code 1 if one is wrong.
 
     Example: `ottla doctor --port 9092`.
     """
-    findings = [_java(), _ports(port, brokers), _disk(data_dir), _open_files(), _name()]
+    findings = [_java(), _zookeeper(), _ports(port, brokers), _disk(data_dir), _open_files(), _name()]
     if output is not Output.TABLE:
         from ottla.cli.shared.printing import print_rows
 
@@ -48,6 +48,16 @@ def _java() -> tuple[bool, str]:
     return True, f"Java {java.version} ({java.executable})"
 
 
+def _zookeeper() -> tuple[bool, str]:
+    from ottla.launch.refusal import LaunchRefused
+    from ottla.launch.zookeeper_files import zookeeper_jars, zookeeper_version
+
+    try:
+        return True, f"ZooKeeper {zookeeper_version(zookeeper_jars())}, from pyspark"
+    except LaunchRefused as refused:
+        return False, f"ZooKeeper: {refused}"
+
+
 def _ports(first: int, count: int) -> tuple[bool, str]:
     from ottla.launch.ports import require_free
     from ottla.launch.refusal import LaunchRefused
@@ -61,9 +71,12 @@ def _ports(first: int, count: int) -> tuple[bool, str]:
 
 
 def _disk(directory: Path) -> tuple[bool, str]:
+    import os
     import shutil
 
     there = next(path for path in (directory.absolute(), *directory.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return False, f"disk: {there} cannot be written to; choose another --data-dir"
     free = shutil.disk_usage(there).free
     words = f"disk: {free / 1e9:.1f} GB free at {there}"
     if free < DISK_BYTES_MIN:
@@ -74,10 +87,13 @@ def _disk(directory: Path) -> tuple[bool, str]:
 def _open_files() -> tuple[bool, str]:
     import resource
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    words = f"open files: at most {soft}"
-    if soft != resource.RLIM_INFINITY and soft < OPEN_FILES_MIN:
-        return False, f"{words}; raise it with `ulimit -n {hard}` before starting brokers"
+    # Brokers raise the soft limit themselves.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return True, "open files: as many as there is room for"
+    words = f"open files: at most {hard}"
+    if hard < OPEN_FILES_MIN:
+        return False, f"{words}; raise the hard limit to {OPEN_FILES_MIN} or more (limits.conf, LimitNOFILE)"
     return True, words
 
 

@@ -6,10 +6,12 @@ A command's module holds ``app``, a Typer application, and imports what it works
 
 import importlib
 import io
+import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -159,6 +161,7 @@ def _frame(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a refusal is one sentence on standard error and an exit code of its own."""
+    _open_closed_streams()
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -172,6 +175,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(refused.exit_code if isinstance(refused, CommandRefused) else 1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _open_closed_streams() -> None:
+    """What the shell has closed (`>&-`) leads nowhere; else the next file or socket would take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - for as long as we live
 
 
 def _require_text(words: list[str]) -> None:

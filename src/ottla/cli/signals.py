@@ -9,6 +9,12 @@ from types import FrameType
 _ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def heard() -> list[signal.Signals]:
+    """Those of them that count: whoever was started by ``nohup`` outlives the terminal."""
+    is_hang_up_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [n for n in _ASK_TO_END if n is not signal.SIGHUP or not is_hang_up_ignored]
+
+
 class StopAsked(BaseException):
     """Ctrl-C, SIGTERM or the end of the terminal."""
 
@@ -33,7 +39,7 @@ def stop_between() -> Iterator[Stop]:
             raise StopAsked
         stop.asked = True
 
-    before = {number: signal.signal(number, on_signal) for number in _ASK_TO_END}
+    before = {number: signal.signal(number, on_signal) for number in heard()}
     try:
         yield stop
     except StopAsked:
@@ -57,7 +63,7 @@ def stop_once() -> Iterator[Stop]:
             signal.signal(number, signal.SIG_IGN)
         raise StopAsked
 
-    before = {number: signal.signal(number, on_signal) for number in _ASK_TO_END}
+    before = {number: signal.signal(number, on_signal) for number in heard()}
     try:
         yield stop
     except StopAsked:

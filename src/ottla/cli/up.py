@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.local.telling import tell, tell_at_the_end
 from ottla.cli.shared.options import key_values
 from ottla.cli.shared.refusal import UsageRefused
 
@@ -78,7 +79,7 @@ def up(
     import time
 
     from ottla.cli.local.demo import start_demo
-    from ottla.cli.local.state import forget_requests, remove_state, write_state
+    from ottla.cli.local.state import forget_requests, remove_state
     from ottla.cli.signals import stop_once
     from ottla.launch.cluster import Cluster
 
@@ -94,26 +95,26 @@ def up(
             metrics_port=metrics_port,
             zookeeper=zookeeper or None,
         )
-        typer.echo(f"starting {brokers} brokers with {cluster.zookeeper}")
+        tell(f"starting {brokers} brokers with {cluster.zookeeper}")
         is_ours = False
         shown: Demo | None = None
         try:
             cluster.start()
             is_ours = True
             forget_requests(cluster.data_dir)
-            write_state(cluster)
+            _write_state(cluster)
             _show(cluster, time.monotonic() - started)
             shown = start_demo(cluster.bootstrap_servers, cluster.data_dir) if demo else None
             _watch(cluster, shown)
         finally:
-            typer.echo("stopping")
+            tell_at_the_end("stopping")
             if shown is not None:
                 shown.stop()
             if is_ours:
                 remove_state(cluster.data_dir)
             cluster.stop()
     if stop.asked:
-        typer.echo(f"stopped; the data is in {cluster.data_dir}")
+        tell_at_the_end(f"stopped; the data is in {cluster.data_dir}")
 
 
 def require_known(names: Iterable[str]) -> None:
@@ -130,33 +131,43 @@ def require_known(names: Iterable[str]) -> None:
             raise UsageRefused(f"--set {name}: there is no such setting; {meant}")
 
 
+def _write_state(cluster: "Cluster") -> None:
+    """A full disk does not end the cluster; `ottla status` is behind then."""
+    from ottla.cli.local.state import STATE_NAME, write_state
+
+    try:
+        write_state(cluster)
+    except OSError as error:
+        tell(f"{STATE_NAME} cannot be written: {error.strerror or error}")
+
+
 def _show(cluster: "Cluster", elapsed_s: float) -> None:
-    typer.echo(f"ready after {elapsed_s:.1f} s")
-    typer.echo(f"  bootstrap.servers  {cluster.bootstrap_servers}")
-    typer.echo(f"  zookeeper.connect  {cluster.zookeeper.connect}")
-    typer.echo(f"  data               {cluster.data_dir}")
-    typer.echo("Ctrl-C stops it")
+    tell(f"ready after {elapsed_s:.1f} s")
+    tell(f"  bootstrap.servers  {cluster.bootstrap_servers}")
+    tell(f"  zookeeper.connect  {cluster.zookeeper.connect}")
+    tell(f"  data               {cluster.data_dir}")
+    tell("Ctrl-C stops it")
 
 
 def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
     """Tell who is controller, and who ended: nothing is restarted unless somebody asks for it."""
     from ottla.cli.local.event_lines import EventLines
-    from ottla.cli.local.state import write_state
     from ottla.launch.refusal import LaunchRefused
 
     told: set[int] = set()
     events = EventLines((broker.broker_id, broker.log) for broker in cluster.brokers)
     while True:
         for line in events.news():
-            typer.echo(f"{datetime.now().astimezone():%H:%M:%S} {line}")
+            tell(f"{datetime.now().astimezone():%H:%M:%S} {line}")
         if demo is not None:
             demo.tell_news()
-        _serve_requests(cluster, told)
+        _serve_requests(cluster)
+        told.intersection_update([broker.broker_id for broker in cluster.ended()])
         for broker in cluster.ended():
             if broker.broker_id not in told:
                 told.add(broker.broker_id)
-                typer.echo(broker.why_it_ended())
-                write_state(cluster)
+                tell(broker.why_it_ended())
+                _write_state(cluster)
         if len(told) == len(cluster.brokers):
             raise LaunchRefused("all brokers have ended")
         if (code := cluster.zookeeper.wait(LOOK_S)) is not None:
@@ -166,18 +177,17 @@ def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
             )
 
 
-def _serve_requests(cluster: "Cluster", told: set[int]) -> None:
+def _serve_requests(cluster: "Cluster") -> None:
     """``ottla restart`` leaves a file; it goes when the broker is known to the others again."""
-    from ottla.cli.local.state import asked, write_state
+    from ottla.cli.local.state import asked
     from ottla.launch.refusal import LaunchRefused
 
     for number, request in asked(cluster.data_dir).items():
-        typer.echo(f"restarting broker {number}")
+        tell(f"restarting broker {number}")
         cluster.brokers[number].stop()
         try:
             cluster.start_broker(number)
-            told.discard(number)
-        except LaunchRefused as refused:
-            typer.echo(str(refused))
-        write_state(cluster)
+        except (LaunchRefused, OSError) as failed:
+            tell(f"broker {number} was not restarted: {failed}")
+        _write_state(cluster)
         request.unlink(missing_ok=True)

@@ -5,20 +5,50 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.local.telling import tell_at_the_end
+from ottla.cli.shared.options import read_settings
+from ottla.cli.shared.refusal import CommandRefused
+
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def zookeeper(
-    data_dir: Annotated[Path, typer.Option(help="Where its data is kept.")] = Path("ottla-data/zookeeper"),
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="zookeeper.properties: dataDir, clientPort.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where its data is kept: else dataDir of the file, else ottla-data/zookeeper."),
+    ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Where clients connect, on 127.0.0.1; 0 takes a free port.")
-    ] = 2181,
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            help="Where clients connect, on 127.0.0.1: else clientPort, else 2181. 0 takes a free port.",
+        ),
+    ] = None,
+    daemon: Annotated[
+        bool,
+        typer.Option("--daemon", "-daemon", help="In the background; $LOG_DIR/zookeeper.out is its log."),
+    ] = False,
 ) -> None:
     """Start Apache ZooKeeper on this machine (loopback only); Ctrl-C stops it, its data stays.
 
     Example: `ottla zookeeper --port 2181`, then brokers with `zookeeper.connect=127.0.0.1:2181`.
     """
+    settings = read_settings(file)
+    _require_one_on_loopback(settings)
+    named = (settings.pop("dataDir", "ottla-data/zookeeper"), _port(settings.pop("clientPort", "2181")))
+    place, at = data_dir or Path(named[0]), named[1] if port is None else port
+    if daemon:
+        from ottla.cli.local.daemon import start_daemon
+
+        words = ["-m", "ottla.cli.main", "zookeeper", *([] if file is None else [str(file)])]
+        start_daemon([*words, "--data-dir", str(place), "--port", str(at)], "zookeeper.out")
+        return
+
     import time
 
     from ottla.cli.signals import stop_once
@@ -29,7 +59,7 @@ def zookeeper(
     with stop_once() as stop:
         started = time.monotonic()
         java = find_java()
-        server = EmbeddedZooKeeper(data_dir, port=port, java=java)
+        server = EmbeddedZooKeeper(place, port=at, settings=settings, java=java)
         typer.echo(f"starting ZooKeeper {server.version} on Java {java.version} ({java.executable})")
         with server:
             elapsed_s = time.monotonic() - started
@@ -38,4 +68,20 @@ def zookeeper(
             code = server.wait()
     if not stop.asked:
         raise LaunchRefused(f"ZooKeeper ended by itself with exit code {code}; its log is {server.log}")
-    typer.echo("ZooKeeper stopped")
+    tell_at_the_end("ZooKeeper stopped")
+
+
+def _require_one_on_loopback(settings: dict[str, str]) -> None:
+    """A file that asks for more than this command gives is refused, not half obeyed."""
+    address = settings.get("clientPortAddress", "127.0.0.1")
+    if address not in ("127.0.0.1", "localhost"):
+        raise CommandRefused(f"clientPortAddress={address}: `ottla zookeeper` listens on 127.0.0.1 alone")
+    for name in settings:
+        if name.startswith("server."):
+            raise CommandRefused(f"{name}: `ottla zookeeper` is one server; for an ensemble use Apache's")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise CommandRefused(f"clientPort={text} is no port")
+    return int(text)

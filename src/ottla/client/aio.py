@@ -217,7 +217,7 @@ class Client:
         protocol = _LinkProtocol(self, output.link)
         try:
             await loop.create_connection(lambda: protocol, output.host, output.port)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # A name that no host can have is a UnicodeError.
             self._opening.pop(output.link, None)
             self.link_lost(output.link, str(error))
             return

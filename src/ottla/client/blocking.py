@@ -74,6 +74,8 @@ class _Socket:
             self._addresses.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except OSError as error:
             return str(error)
+        except UnicodeError:
+            return f"{host} is no name of a host"
         return self.open_next("no address")
 
     def open_next(self, refusal: str) -> str | None:

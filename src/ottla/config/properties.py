@@ -1,5 +1,7 @@
 """Java's properties format: what ``server.properties`` is written in."""
 
+from collections.abc import Mapping
+
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
 
@@ -11,6 +13,18 @@ def parse_properties(text: str) -> dict[str, str]:
         key, rest = _cut_key(line)
         properties[_unescape(key)] = _unescape(rest)
     return properties
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """A file that ``parse_properties`` reads as these."""
+    return "".join(f"{name}={_escape(value)}\n" for name, value in properties.items())
+
+
+def _escape(value: str) -> str:
+    text = value.replace("\\", "\\\\")
+    for letter, raw in _ESCAPES.items():
+        text = text.replace(raw, f"\\{letter}")
+    return f"\\{text}" if text.startswith(" ") else text
 
 
 def _logical_lines(text: str) -> list[str]:

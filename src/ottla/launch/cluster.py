@@ -18,12 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ottla.config.properties import properties_text
 from ottla.launch.data_dir import lock_data_dir
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.launch.foreign_zookeeper import ForeignZooKeeper
 from ottla.launch.kafka_probe import see_cluster
 from ottla.launch.ports import LOOPBACK, free_ports, require_free
-from ottla.launch.processes import GuardedProcess
+from ottla.launch.processes import ALONE, GuardedProcess
 from ottla.launch.refusal import LaunchRefused
 
 LOCK_NAME = "cluster.lock"
@@ -75,14 +76,25 @@ class BrokerProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.exit_code() is None
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it is stopped by a signal, whoever sent it (where the system tells, as Linux does)."""
+        if not self.is_running:
+            return False
+        try:
+            state = Path(f"/proc/{self.pid}/stat").read_bytes().rpartition(b") ")[2]
+        except OSError:
+            return False
+        return state.startswith((b"T", b"t"))
+
     def launch(self, settings: Mapping[str, str]) -> None:
         """Start the process, and do not wait for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         file = self.directory / SETTINGS_NAME
-        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+        file.write_text(properties_text(settings), encoding="utf-8")
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
-        command = [sys.executable, "-m", "ottla.server", str(file)]
+        command = [sys.executable, *ALONE, "-m", "ottla.server", str(file)]
         self._is_asked = False
         self._process = GuardedProcess(command, output=self.log, grace_s=STOP_LIMIT_S)
 
@@ -186,6 +198,7 @@ class Cluster:
 
     def start(self) -> Self:
         """Start ZooKeeper and all brokers; returns when each broker knows all the others."""
+        self._check_name()
         self._lock = lock_data_dir(self.data_dir, LOCK_NAME)
         self._check_count()
         self._choose_ports()
@@ -201,17 +214,29 @@ class Cluster:
         broker.launch(self._broker_settings(broker))
 
     def start_broker(self, number: int) -> None:
-        """Start one broker again, and wait until the others know it."""
+        """Start one broker again, and wait until the others know it; a frozen one is not waited for."""
         self.launch_broker(number)
-        self.await_members(frozenset(b.broker_id for b in self.brokers if b.is_running))
+        frozen = frozenset(b.broker_id for b in self.brokers if b.is_frozen)
+        self.await_members(frozenset(b.broker_id for b in self.brokers if b.is_running) - frozen, frozen)
 
-    def await_members(self, wanted: frozenset[int], timeout_s: float = START_LIMIT_S) -> None:
-        """Wait until each of these brokers lists exactly these, and a controller among them."""
+    def await_members(
+        self,
+        wanted: frozenset[int],
+        others: frozenset[int] = frozenset(),
+        *,
+        timeout_s: float = START_LIMIT_S,
+    ) -> None:
+        """Wait until each of these brokers lists, of ours, exactly these, and a controller among them.
+
+        It may list ``others`` as well; and brokers that are not ours, where ZooKeeper is not.
+        """
+        ours = frozenset(broker.broker_id for broker in self.brokers)
         give_up = time.monotonic() + timeout_s
         waiting = [self.brokers[number] for number in sorted(wanted)]
         while waiting:
             seen = see_cluster(LOOPBACK, waiting[0].port)
-            if seen is not None and seen.brokers == wanted and seen.controller in wanted:
+            known = frozenset() if seen is None else seen.brokers & (ours - others)
+            if seen is not None and known == wanted and seen.controller in seen.brokers - (ours - wanted):
                 waiting.pop(0)
                 continue
             for broker in waiting:
@@ -232,8 +257,8 @@ class Cluster:
             broker.ask_to_stop()
         for broker in others:
             broker.stop()
-        if controller is not None:
-            self.brokers[controller].stop()
+        for broker in self.brokers:
+            broker.stop()  # The controller, if it is one of ours.
         self.zookeeper.stop()
         if self._lock is not None:
             os.close(self._lock)
@@ -281,6 +306,13 @@ class Cluster:
         if self._metrics_port:
             place["ottla.metrics.listener"] = f"{LOOPBACK}:{self._metrics_port + number}"
         return place
+
+    def _check_name(self) -> None:
+        if "," in str(self.data_dir):
+            raise LaunchRefused(
+                f"{self.data_dir} has a comma in its name, where log.dirs begins another directory; choose"
+                " another data directory"
+            )
 
     def _check_count(self) -> None:
         there = len(list(self.data_dir.glob(f"broker-*/{SETTINGS_NAME}")))

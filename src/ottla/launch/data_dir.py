@@ -3,11 +3,13 @@
 import fcntl
 import os
 import shutil
+import time
 from pathlib import Path
 
 from ottla.launch.refusal import LaunchRefused
 
 LEAST_SPACE_BYTES = 128 * 1024 * 1024
+LOOKERS_S_MAX = 1.0
 
 
 def lock_data_dir(data_dir: Path, lock_name: str) -> int:
@@ -28,14 +30,12 @@ def lock_data_dir(data_dir: Path, lock_name: str) -> int:
 
 
 def _take(lock: int, data_dir: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    if not _is_taken(lock):
         holder = os.pread(lock, 32, 0).decode("ascii", errors="replace").strip()
         raise LaunchRefused(
             f"the data directory {data_dir} is in use: process {holder or 'unknown'} started a server on it; "
             "stop that one, or choose another data directory"
-        ) from error
+        )
     free = shutil.disk_usage(data_dir).free
     if free < LEAST_SPACE_BYTES:
         raise LaunchRefused(
@@ -44,3 +44,22 @@ def _take(lock: int, data_dir: Path) -> None:
         )
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
+
+
+def _is_taken(lock: int) -> bool:
+    """Whether we have it now. One who only looks shares it for a moment, and is waited for."""
+    give_up = time.monotonic() + LOOKERS_S_MAX
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            pass
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False  # Somebody has it alone.
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.01)

@@ -13,6 +13,8 @@ from ottla.launch.refusal import LaunchRefused
 
 GUARD = Path(__file__).with_name("guard.py")
 GRACE_S = 5.0
+ALONE = ("-P",)
+"""Python looks for modules where it is installed, not where the user stands: not at a `random.py` there."""
 
 
 class GuardedProcess:

@@ -27,7 +27,7 @@ def accepts_sessions(host: str, port: int, timeout_s: float) -> bool:
                 return False
             connection.sendall(_CLOSE_SESSION)
             _receive_frame(connection)
-    except OSError:
+    except (OSError, UnicodeError):
         return False
     return True
 
@@ -40,7 +40,7 @@ def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) ->
             parts = []
             while part := connection.recv(65_536):
                 parts.append(part)
-    except OSError:
+    except (OSError, UnicodeError):
         return ""
     return b"".join(parts).decode("utf-8", errors="replace")
 

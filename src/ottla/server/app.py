@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,25 +44,25 @@ class BrokerRefused(Exception):
     """The broker does not start; the text says why, one reason a line."""
 
 
-def run_broker(path: Path) -> int:
+def run_broker(path: Path, overrides: Mapping[str, str]) -> int:
     """Read the file, run the broker until it is told to end, and give the process's exit code."""
     if not __debug__:
         raise BrokerRefused("Ottla does not run under python -O: its assertions are part of its safety")
-    config = read_config(path)
+    config = read_config(path, overrides)
     raise_open_files_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(BrokerProcess(config).run())
 
 
-def read_config(path: Path) -> BrokerConfig:
-    """The file's settings, or ``BrokerRefused`` with everything that is wrong with it."""
+def read_config(path: Path, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
+    """The file's settings and those in their place, or ``BrokerRefused`` with all that is wrong with them."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BrokerRefused(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise BrokerRefused(f"{path} is not UTF-8 text") from None
-    file = read_broker_file(parse_properties(text), _host_name())
+    file = read_broker_file({**parse_properties(text), **(overrides or {})}, _host_name())
     if file.config is None:
         problems = "\n".join(f"  {problem}" for problem in file.problems)
         raise BrokerRefused(f"{path} has settings that Ottla cannot run with:\n{problems}")
@@ -113,6 +113,12 @@ def warn_about_open_files(logs: int) -> None:
         log.warning("the limit of open files is low for these logs limit=%d logs=%d", limit, logs)
 
 
+def end_signals() -> list[signal.Signals]:
+    """The signals that ask a broker to leave; one started by ``nohup`` outlives its terminal."""
+    asking = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+    return asking[:2] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else asking
+
+
 class BrokerProcess:
     """One broker from its listeners' sockets to its exit code."""
 
@@ -123,6 +129,7 @@ class BrokerProcess:
         self.config = config
         self.edge: Edge
         self._metrics: MetricsEndpoint | None = None
+        self._is_asked_to_end = False
 
     async def run(self) -> int:
         """Serve until the node is done; the exit code is its last word."""
@@ -134,8 +141,8 @@ class BrokerProcess:
         self.edge.on_accept = self._accept
         self.edge.on_refuse = self._refuse
         self.edge.on_end_session = self._end_session
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.edge.begin_shutdown)
+        for number in end_signals():
+            loop.add_signal_handler(number, self._asked_to_end, number)
         await self._show_metrics(node)
         connecting = loop.create_task(self._connect_to_zookeeper())
         try:
@@ -148,6 +155,13 @@ class BrokerProcess:
             return self._said(Exit(1, str(unavailable)))
         finally:
             await self._stop(connecting)
+
+    def _asked_to_end(self, number: signal.Signals) -> None:
+        """Leave in order; a second wish cuts that short. Shell and kernel both tell of a terminal's end."""
+        if number is signal.SIGHUP and self._is_asked_to_end:
+            return
+        self._is_asked_to_end = True
+        self.edge.begin_shutdown()
 
     def _bind(self) -> None:
         """Take the ports before anything is promised to anybody; port 0 becomes a real one here."""
@@ -253,7 +267,7 @@ class BrokerProcess:
             async with asyncio.timeout(REACH_SECONDS_MAX):
                 _, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
             writer.close()
-        except (OSError, TimeoutError) as error:
+        except (OSError, UnicodeError, TimeoutError) as error:
             log.warning(
                 "the advertised address cannot be reached from this machine, so clients may not reach it"
                 " either: see advertised.listeners listener=%s address=%s:%d reason=%s",
@@ -296,15 +310,17 @@ class BrokerProcess:
 
 
 def main(arguments: list[str]) -> int:
-    """``python -m ottla.server server.properties``."""
+    """``python -m ottla.server server.properties``, with ``--override name=value`` behind it."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
-    if len(arguments) != 1:
-        sys.stderr.write("usage: ottla broker server.properties\n")
+    file, *rest = arguments or [""]
+    overrides = dict(word.partition("=")[::2] for word in rest[1::2])
+    if not file or any(word != "--override" for word in rest[::2]) or len(rest) % 2:
+        sys.stderr.write("usage: ottla broker server.properties [--override name=value]\n")
         return 2
     try:
-        return run_broker(Path(arguments[0]))
+        return run_broker(Path(file), overrides)
     except BrokerRefused as refused:
         sys.stderr.write(f"ottla: {refused}\n")
         return 1

@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 RESTING_SECONDS = 5.0
 """A client that is silent for so long needs no large buffer."""
 
+HANG_UP_SECONDS_MAX = 30.0
+"""So long may a client take to read what was written before we hung up."""
+
 
 class Edge:
     """The loop's side of one node. Every entry ends with ``end_turn``."""
@@ -193,8 +196,9 @@ class Edge:
         limit_ms = self.node.config.connections.connections_max_idle_ms
         for client in list(self._clients.values()):
             idle_s = now - client.last_active
-            if 0 <= limit_ms < idle_s * 1000:
-                client.close()
+            is_stuck = client.is_closing and idle_s > HANG_UP_SECONDS_MAX
+            if is_stuck or 0 <= limit_ms < idle_s * 1000:
+                client.abort()  # One that does not read would keep what was written to it for ever.
             elif idle_s > RESTING_SECONDS:
                 client.rest()
 

@@ -48,7 +48,7 @@ async def end_kept_session(path: Path, session_id: int, connect: str) -> None:
         try:
             async with asyncio.timeout(SECONDS_MAX):
                 await _end(host.name, host.port, *kept)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, MalformedReply) as error:
+        except (OSError, UnicodeError, TimeoutError, asyncio.IncompleteReadError, MalformedReply) as error:
             log.info("the last session could not be ended server=%s reason=%s", host, error or "no answer")
             continue
         log.info("the last session of this broker is ended session=0x%x", session_id)

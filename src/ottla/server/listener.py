@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.outputs import Buffer
 from ottla.model.cluster import Endpoint
@@ -56,7 +56,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        self.host = peer[0] if peer else "unknown"
+        self.host = plain_address(peer[0]) if peer else "unknown"
         self.last_active = self._edge.loop.time()
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH_BYTES)
         if not self._edge.admit(self):
@@ -105,7 +105,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Send this; asyncio keeps what the socket does not take at once."""
         if not self._transport.is_closing():
             self._transport.writelines(parts)
-        self.last_active = self._edge.loop.time()
+            self.last_active = self._edge.loop.time()
 
     def pause(self, is_paused: bool) -> None:
         """The node wants no more of this client, or wants it again."""
@@ -126,6 +126,11 @@ class ClientConnection(asyncio.BufferedProtocol):
     def rest(self) -> None:
         """The client is silent: keep no more memory for it than for a new one."""
         self._receive.give_back()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether we have hung up, and only what was written is still to go."""
+        return self._transport.is_closing()
 
     def close(self) -> None:
         """Hang up after what was written."""
@@ -164,13 +169,27 @@ class Listener:
             self._socket.close()
 
 
+def plain_address(host: str) -> str:
+    """An IPv4 client's own address, also where it came in through a socket for both families."""
+    mapped = host.removeprefix("::ffff:")
+    return mapped if "." in mapped else host
+
+
+def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """Where to listen: of a name's addresses that of IPv4 if there is one, as in Java."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except UnicodeError as error:
+        raise OSError(f"{host} is no name of a host") from error
+    family, _, _, _, address = next((row for row in found if row[0] == socket.AF_INET), found[0])
+    return family, address
+
+
 def _bound_socket(endpoint: Endpoint, send_bytes: int, receive_bytes: int) -> socket.socket:
     """A socket at the listener's address; it refuses connections until it listens."""
-    host = endpoint.host or None
-    families = socket.getaddrinfo(host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    wants_all = host is None and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if wants_all else families[0][0]
-    address = ("::", endpoint.port) if wants_all else families[0][4]
+    wants_all = not endpoint.host and socket.has_dualstack_ipv6()
+    both = (socket.AF_INET6, ("::", endpoint.port))
+    family, address = both if wants_all else _address(endpoint.host, endpoint.port)
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

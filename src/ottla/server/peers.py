@@ -36,8 +36,8 @@ class PeerConnection(asyncio.BufferedProtocol):
                 await self._edge.loop.create_connection(lambda: self, host, port)
         except TimeoutError:
             self._lost(f"no connection to {host}:{port} within {CONNECT_TIMEOUT_S:.0f} s")
-        except OSError as error:
-            self._lost(f"no connection to {host}:{port}: {error.strerror or error}")
+        except (OSError, UnicodeError) as error:  # A name that no host can have is a UnicodeError.
+            self._lost(f"no connection to {host}:{port}: {getattr(error, 'strerror', None) or error}")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

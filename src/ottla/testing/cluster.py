@@ -34,6 +34,7 @@ class ClusterUnderTest:
         """The processes themselves, for whoever needs more."""
         self._name = name
         self._paused: set[int] = set()
+        self._is_disturbed = False
 
     @property
     def bootstrap_servers(self) -> str:
@@ -80,6 +81,7 @@ class ClusterUnderTest:
         """Freeze a broker: its connections stay open and nothing is answered."""
         self.cluster.brokers[broker].pause()
         self._paused.add(broker)
+        self._is_disturbed = True
 
     def resume(self, broker: int) -> None:
         """Let it go on."""
@@ -101,6 +103,10 @@ class ClusterUnderTest:
         for process in self.cluster.brokers:
             if not process.is_running:
                 self.start(process.broker_id)
+        if self._is_disturbed:
+            # One that was frozen may have lost its session: the others know it again a little later.
+            self.cluster.await_members(frozenset(process.broker_id for process in self.cluster.brokers))
+            self._is_disturbed = False
 
     def named(self, name: str) -> "ClusterUnderTest":
         """The same cluster, with fresh topics called after something."""

@@ -25,6 +25,7 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
         gone = ottla("pause", "1")
         restarted = ottla("restart", "1")
         ottla("pause", "1")
+        beside = ottla("restart", "0")
         thawed = ottla("restart", "1")
         status = ottla("status")
     finally:
@@ -35,6 +36,7 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
     assert "the others have noticed, and it leads nothing any more" in killed.stdout
     remedy = f"`ottla restart 1 --data-dir {tmp_path}`"
     assert gone.stderr == f"ottla: broker 1 has ended; {remedy} starts it\n"
+    assert beside.stdout == "broker 0 is started\n", beside.stderr
     assert restarted.stdout == thawed.stdout == "broker 1 is started\n"
     assert "controlled shutdown succeeded" in (tmp_path / "broker-1" / "broker.log").read_text()
     assert "broker 1: process " in status.stdout

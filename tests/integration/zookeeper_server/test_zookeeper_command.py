@@ -64,7 +64,9 @@ def java_processes_of(data_dir: Path) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_stops_it_cleanly_and_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # The tests may have been started by nohup.
     with a_running_command(tmp_path) as (process, port):
+        signal.signal(signal.SIGHUP, before)
         assert accepts_sessions(LOOPBACK, port, timeout_s=5)
 
         process.send_signal(number)

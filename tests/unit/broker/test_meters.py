@@ -1,9 +1,13 @@
 """Counters, request times, and the page that shows them."""
 
+from types import SimpleNamespace
+from typing import cast
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.broker.gauges import METRICS, api_name
-from ottla.broker.meters import Meters, RequestMeter
+from ottla.broker.meters import UNKNOWN_API, Meters, RequestMeter
+from ottla.broker.request import Request
 from ottla.controller.effects import Decision
 from ottla.controller.election import Rule
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
@@ -84,6 +88,19 @@ def test_prometheus_reads_the_page_and_finds_every_metric_in_it() -> None:
 
 def test_whatever_number_a_client_sends_there_is_one_name_for_the_unknown() -> None:
     assert {api_name(number) for number in (-1, 999, 32_767)} == {"Unknown"}
+
+
+def test_requests_that_nobody_knows_share_one_series() -> None:
+    bench = Bench().start()
+    bench.node.connections.meter = meter = RequestMeter(lambda: 0.0)
+    for number in (999, 1000, 32_767):
+        meter.answered(cast(Request, SimpleNamespace(api_key=number, came_s=0.0, size=7)), 9)
+
+    lines = [line for line in exposition(bench.node).splitlines() if 'request="Unknown"' in line]
+
+    assert list(meter.by_api) == [UNKNOWN_API]
+    assert 'kafka_network_requestmetrics_requests_total{request="Unknown"} 3' in lines
+    assert len({line.rpartition(" ")[0] for line in lines}) == len(lines)
 
 
 def test_a_broker_that_serves_says_so_and_one_that_stops_does_not() -> None:

@@ -249,6 +249,7 @@ def test_a_batch_sent_again_is_answered_with_its_first_offset() -> None:
 
 def test_a_gap_in_the_sequence_is_refused() -> None:
     broker = LedBroker().lead(isr=(ME,))
+    broker.advance(NEW_LEADER_MS)
     broker.produce_now(a_batch("a", producer_id=4, producer_epoch=0, base_sequence=0))
 
     answer = broker.produce_now(a_batch("b", producer_id=4, producer_epoch=0, base_sequence=5))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.cli.shared import connection
 from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.tools import reassignment, reassignment_progress
 from ottla.cli.tools.drain import moves_away_from, plan_drain
+from ottla.client.admin.cluster import list_partition_reassignments
+from ottla.client.admin.topics import describe_topics
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.list_partition_reassignments import OngoingPartitionReassignment
+from support.answering_client import AnsweringClient, described
+from support.commands import run_here
 
 
 def partitions(*replicas: tuple[int, ...]) -> dict[TopicPartition, tuple[int, ...]]:
@@ -48,3 +54,34 @@ def test_what_an_earlier_call_began_is_known_by_what_leaves_the_broker() -> None
     }
 
     assert moves_away_from(2, under_way) == {away: (3, 1)}
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "words"),
+    [
+        ((1, 2), 0, "broker 0 holds no replicas any more"),
+        ((0, 1), 1, "broker 0 still holds t-0: a move was cancelled"),
+    ],
+)
+def test_a_broker_counts_as_empty_only_when_it_is(
+    monkeypatch: pytest.MonkeyPatch, after: tuple[int, ...], code: int, words: str
+) -> None:
+    topics = described({"t": [1]})
+    topics.topics[0].partitions[0].replica_nodes = (0, 1)
+
+    def finish(*_arguments: object) -> None:
+        topics.topics[0].partitions[0].replica_nodes = after
+
+    client = AnsweringClient({list_partition_reassignments: {}, describe_topics: topics})
+    monkeypatch.setattr(connection, "connected", client.connected)
+    monkeypatch.setattr(reassignment, "execute", lambda *_arguments, **_options: None)
+    monkeypatch.setattr(reassignment, "verify", lambda *_arguments, **_options: None)
+    monkeypatch.setattr(reassignment_progress, "wait", finish)
+
+    ran = run_here("drain", "0")
+
+    assert (ran.exit_code, words in ran.stdout + ran.stderr) == (code, True), ran
+
+
+def test_no_bytes_a_second_are_refused() -> None:
+    assert run_here("drain", "0", "--throttle", "0").exit_code == 2

@@ -149,6 +149,8 @@ def test_consumer_settings_go_to_the_part_that_honours_them() -> None:
         ("enable.auto.commit", "perhaps", "makes no sense"),
         ("partition.assignment.strategy", "by.Dice", "is not known"),
         ("interceptor.classes", "x", "is not supported"),
+        ("auto.offset.reset", "middle", "makes no sense"),
+        ("isolation.level", "serializable", "makes no sense"),
     ],
 )
 def test_a_consumer_setting_that_cannot_be_is_refused_by_name(name: str, text: str, why: str) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from ottla.cli.local.state import asked, forget_requests, is_locked, read_state
 from ottla.cli.tools.broker_api_versions import api_lines
 from ottla.cli.tools.groups_shown import Lag, offset_lines
-from ottla.cli.tools.kafka_scripts import SCRIPTS
+from ottla.cli.tools.kafka_scripts import SCRIPTS, STOPPING
 from ottla.cli.tools.reassignment_plan import plan_text
 from ottla.cli.tools.reassignment_progress import Pace, Progress, size_text
 from ottla.cli.tools.topics_shown import ShownPartition, ShownTopic
@@ -224,7 +224,7 @@ def test_scripts_call_the_commands_and_foreign_files_are_left_alone(tmp_path: Pa
     refused = run_here("kafka-scripts", str(tmp_path / "other"))
 
     assert (written.exit_code, again.exit_code, refused.exit_code) == (0, 0, 1)
-    assert sorted(file.name for file in (tmp_path / "bin").iterdir()) == sorted(SCRIPTS)
+    assert sorted(file.name for file in (tmp_path / "bin").iterdir()) == sorted([*SCRIPTS, *STOPPING])
     assert 'ottla.cli.main topics "$@"' in (tmp_path / "bin" / "kafka-topics.sh").read_text()
     assert (tmp_path / "other" / "kafka-topics.sh").read_text() == "theirs"
 

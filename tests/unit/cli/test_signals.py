@@ -2,10 +2,19 @@
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
-from ottla.cli.signals import stop_once
+from ottla.cli.signals import stop_between, stop_once
+
+
+@pytest.fixture(autouse=True)
+def terminal() -> Iterator[None]:
+    """The end of the terminal would end us, also where the tests were started by ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -42,3 +51,14 @@ def test_handlers_are_put_back() -> None:
 
     assert not stop.asked
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_nohup_started_outlives_its_terminal() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with stop_once() as once, stop_between() as between:
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    assert not once.asked
+    assert not between.asked
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN

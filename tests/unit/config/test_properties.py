@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.config.properties import parse_properties
+from ottla.config.properties import parse_properties, properties_text
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,9 @@ from ottla.config.properties import parse_properties
 )
 def test_what_java_reads_is_read(text: str, expected: dict[str, str]) -> None:
     assert parse_properties(text) == expected
+
+
+def test_what_is_written_is_read_again() -> None:
+    properties = {"log.dirs": "/back\\slash\\", "blank": " x ", "lines": "a\nb\tc", "none": "", "k": "=:#"}
+
+    assert parse_properties(properties_text(properties)) == properties

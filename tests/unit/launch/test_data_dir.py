@@ -1,6 +1,8 @@
 """A data directory has one owner at a time."""
 
+import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,12 @@ def test_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(LaunchRefused, match=r"cannot keep data in .* choose another data directory"):
         lock_data_dir(tmp_path / "data", "lock")
+
+
+def test_one_who_only_looks_is_waited_for(tmp_path: Path) -> None:
+    os.close(lock_data_dir(tmp_path, "lock"))
+    looking = os.open(tmp_path / "lock", os.O_RDWR)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.1, os.close, [looking]).start()
+
+    os.close(lock_data_dir(tmp_path, "lock"))

@@ -1,18 +1,25 @@
 """What a broker says of its settings and its machine before it runs."""
 
 import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from ottla.server.app import (
     OPEN_FILES_BESIDE_LOGS,
+    BrokerProcess,
     BrokerRefused,
+    end_signals,
+    main,
     raise_open_files_limit,
     read_config,
     warn_about_open_files,
 )
+from ottla.server.edge import Edge
 
 SOUND = {"broker.id": "1", "zookeeper.connect": "zk:2181", "listeners": "PLAINTEXT://127.0.0.1:9092"}
 
@@ -103,3 +110,38 @@ def test_limit_too_low_for_the_logs_is_one_warning(
     warn_about_open_files(11)
     (warning,) = caplog.messages
     assert f"limit={few_open_files} logs=11" in warning
+
+
+def test_the_end_of_the_terminal_counts_unless_it_was_ruled_out() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert signal.SIGHUP in end_signals()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        assert end_signals() == [signal.SIGTERM, signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_overrides_count_more_than_the_file(tmp_path: Path) -> None:
+    assert read_config(a_file(tmp_path), {"broker.id": "7"}).broker_id == 7
+
+
+@pytest.mark.parametrize("words", [[], ["f", "--override"], ["f", "--other", "a=b"]])
+def test_words_that_make_no_sense_are_answered_with_the_usage(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("usage: ottla broker")
+
+
+def test_a_terminal_that_ends_twice_does_not_cut_the_shutdown_short(tmp_path: Path) -> None:
+    asked: list[str] = []
+    process = BrokerProcess(read_config(a_file(tmp_path)))
+    process.edge = cast(Edge, SimpleNamespace(begin_shutdown=lambda: asked.append("asked")))
+
+    for number in (signal.SIGHUP, signal.SIGHUP):
+        process._asked_to_end(number)
+    assert asked == ["asked"]
+    process._asked_to_end(signal.SIGTERM)
+
+    assert asked == ["asked", "asked"]

@@ -4,9 +4,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import typer
-
-from ottla.launch.processes import GuardedProcess
+from ottla.cli.local.telling import tell
+from ottla.launch.processes import ALONE, GuardedProcess
 
 LOG_NAME = "demo.log"
 MARK = "pipeline: "
@@ -17,7 +16,7 @@ def start_demo(bootstrap_servers: str, data_dir: Path) -> "Demo | None":
     """The demo under way; or one line about what it lacks, and the cluster is all there is."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        typer.echo(f"{MARK}not shown: {', '.join(missing)} not installed; pip install 'ottla[spark]'")
+        tell(f"{MARK}not shown: {', '.join(missing)} not installed; pip install 'ottla[spark]'")
         return None
     return Demo(bootstrap_servers, data_dir)
 
@@ -27,7 +26,7 @@ class Demo:
 
     def __init__(self, bootstrap_servers: str, data_dir: Path) -> None:
         self._log = data_dir / LOG_NAME
-        command = [sys.executable, "-m", "ottla.cli.main", "pipeline", "demo"]
+        command = [sys.executable, *ALONE, "-m", "ottla.cli.main", "pipeline", "demo"]
         self._process = GuardedProcess([*command, "--bootstrap-server", bootstrap_servers], output=self._log)
         self._told_bytes = 0
         self._is_over = False
@@ -45,11 +44,11 @@ class Demo:
         for line in whole.decode(errors="replace").splitlines():
             # Java warns before it can be told not to.
             if not line.startswith("WARNING: "):
-                typer.echo(f"{MARK}{line}")
+                tell(f"{MARK}{line}")
         if code is not None:
             self._is_over = True
             ending = "that was `ottla pipeline demo`" if code == 0 else f"it ended with exit code {code}"
-            typer.echo(f"{MARK}{ending}; the cluster goes on running")
+            tell(f"{MARK}{ending}; the cluster goes on running")
 
     def stop(self) -> None:
         """End it, in whatever it is doing."""

@@ -9,6 +9,7 @@ import typer
 
 from ottla.cli.local.state import LOOK_S, UpState, is_locked, next_command, read_state
 from ottla.cli.shared.refusal import CommandRefused
+from ottla.launch.processes import ALONE
 
 LOG_NAME = "up.log"
 READY_S_MAX = 90.0
@@ -21,21 +22,22 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
     log = data_dir / LOG_NAME
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
-        output = log.open("wb")
+        output = log.open("ab")  # Whoever starts at the same moment writes there, too.
+        begun_at = output.tell()
     except OSError as error:
         raise CommandRefused(
             f"cannot keep data in {data_dir} ({error.strerror}); choose another data directory"
         ) from None
     with output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ottla.cli.main", "up", *words],
+            [sys.executable, *ALONE, "-m", "ottla.cli.main", "up", *words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
     try:
-        state = _serving(process, data_dir, log)
+        state = _serving(process, data_dir, log, begun_at)
     except KeyboardInterrupt:
         process.terminate()
         process.wait()
@@ -46,12 +48,12 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
     typer.echo(f"  zookeeper.connect  {state.zookeeper}")
 
 
-def _serving(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> UpState:
+def _serving(process: subprocess.Popen[bytes], data_dir: Path, log: Path, begun_at: int) -> UpState:
     """What it says of itself as soon as it does."""
     give_up = time.monotonic() + READY_S_MAX
     while (state := read_state(data_dir)) is None or state.pid != process.pid:
         if process.poll() is not None:
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = log.read_bytes()[begun_at:].decode(errors="replace").splitlines()
             last = lines[-1].removeprefix("ottla: ") if lines else "it gave no reason"
             raise CommandRefused(f"the cluster did not start: {last}; its log is {log}")
         if time.monotonic() > give_up:

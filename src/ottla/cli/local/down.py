@@ -23,7 +23,12 @@ def down(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
     from ottla.cli.local.state import LOOK_S, is_locked
 
     state = require_state(data_dir)
-    os.kill(state.pid, signal.SIGTERM)
+    try:
+        os.kill(state.pid, signal.SIGTERM)
+    except PermissionError:
+        raise CommandRefused(f"process {state.pid} belongs to another user; let that one stop it") from None
+    except ProcessLookupError:
+        pass  # It ended a moment ago.
     give_up = time.monotonic() + STOP_S_MAX
     while is_locked(data_dir):
         if time.monotonic() > give_up:

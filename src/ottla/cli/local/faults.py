@@ -91,6 +91,8 @@ def _send(data_dir: "Path", broker: int, name: str) -> None:
         if pid is None:
             raise ProcessLookupError
         os.kill(pid, signal.Signals[name])
+    except PermissionError:
+        raise CommandRefused(f"broker {broker} (process {pid}) belongs to another user") from None
     except ProcessLookupError:
         remedy = next_command(f"restart {broker}", data_dir)
         raise CommandRefused(f"broker {broker} has ended; {remedy} starts it") from None

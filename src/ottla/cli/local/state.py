@@ -67,20 +67,23 @@ def write_state(cluster: "Cluster") -> None:
 
 def remove_state(data_dir: Path) -> None:
     """Nothing runs any more."""
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         (data_dir / STATE_NAME).unlink()
 
 
 def read_state(data_dir: Path) -> UpState | None:
     """The cluster that runs on a data directory, if one does."""
-    if not is_locked(data_dir):
+    owner = _lock_owner(data_dir)
+    if owner is None:
         return None
     try:
         fields = json.loads((data_dir / STATE_NAME).read_text(encoding="utf-8"))
         brokers = {int(number): pid for number, pid in fields["brokers"].items()}
-        return UpState(fields["pid"], fields["bootstrap_servers"], fields["zookeeper"], brokers)
-    except (OSError, ValueError, KeyError):
+        state = UpState(fields["pid"], fields["bootstrap_servers"], fields["zookeeper"], brokers)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+    # A cluster that is starting has the lock already, and the file is still that of the one before it.
+    return state if str(state.pid) == owner else None
 
 
 def require_state(data_dir: Path) -> UpState:
@@ -95,24 +98,32 @@ def require_state(data_dir: Path) -> UpState:
 
 def is_locked(data_dir: Path) -> bool:
     """Whether somebody holds the lock of a data directory."""
+    return _lock_owner(data_dir) is not None
+
+
+def _lock_owner(data_dir: Path) -> str | None:
+    """The process that the holder of the lock wrote into it; ``None`` if nobody holds it."""
     try:
         lock = os.open(data_dir / LOCK_NAME, os.O_RDWR)
     except OSError:
-        return False
+        return None
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        return True
+        return os.pread(lock, 32, 0).decode("ascii", errors="replace").strip()
     finally:
         os.close(lock)
-    return False
+    return None
 
 
 def ask(data_dir: Path, request: str) -> None:
     """Ask the running cluster for something, and wait until it is done."""
     file = data_dir / REQUESTS_NAME / request
-    file.parent.mkdir(exist_ok=True)
-    file.touch()
+    try:
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    except OSError as error:
+        raise CommandRefused(f"{file} cannot be written: {error.strerror or error}") from None
     give_up = time.monotonic() + ANSWER_S_MAX
     while file.exists():
         if time.monotonic() > give_up or not is_locked(data_dir):

@@ -1,12 +1,13 @@
 """A client for the length of a command; what goes wrong with it becomes one sentence."""
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from ottla.cli.local.state import DEFAULT_DATA_DIR, read_state
-from ottla.cli.shared.options import read_properties
+from ottla.cli.shared.options import read_settings
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.client.blocking import Client
 from ottla.client.config import ClientConfig, parse_bootstrap_servers
@@ -37,15 +38,18 @@ _NUMBERS = {
     "socket.connection.setup.timeout.ms": "socket_connection_setup_timeout_ms",
 }
 
+CLIENT_SETTINGS = frozenset({"bootstrap.servers", "client.id", "security.protocol", *_NUMBERS})
+"""What producers and consumers leave to the connection; servers named on the command line count more."""
+
 
 @contextmanager
 def connected(
     bootstrap_server: str, command_config: Path | None = None, settings: dict[str, str] | None = None
 ) -> Iterator[Client]:
     """A client that has reached the cluster."""
-    properties = {} if command_config is None else read_properties(command_config)
-    bootstrap_server = bootstrap_server or servers_here()
-    config = client_config(bootstrap_server, {**properties, **(settings or {})})
+    properties = {**read_settings(command_config), **(settings or {})}
+    bootstrap_server = bootstrap_server or properties.get("bootstrap.servers") or servers_here()
+    config = client_config(bootstrap_server, properties)
     try:
         with Client(config) as client:
             failure = client.run(_reach)
@@ -57,6 +61,8 @@ def connected(
             yield client
     except ClientError as error:
         raise CommandRefused(sentence(error)) from error
+    except struct.error as error:
+        raise CommandRefused(f"a number does not fit into Kafka's protocol: {error}") from error
 
 
 def servers_here() -> str:

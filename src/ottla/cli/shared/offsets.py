@@ -1,7 +1,9 @@
 """Offsets of many partitions, of which some may have no leader, or be gone."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from ottla.cli.shared.printing import joined
+from ottla.cli.shared.refusal import CommandRefused
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
 from ottla.client.fetching.offsets import list_offsets
@@ -22,13 +24,29 @@ def offsets_at(
 
 def partitions_with_leader(client: Client, topics: set[str]) -> set[TopicPartition]:
     """The partitions of these topics that can be asked."""
+    return {name for name, is_led in _partitions(client, topics).items() if is_led}
+
+
+def require_leaders(client: Client, names: Collection[TopicPartition]) -> None:
+    """Refuse partitions that are not there or have no leader, in Kafka's words."""
+    known = _partitions(client, {name.topic for name in names})
+    missing = sorted(name for name in names if name not in known)
+    if missing:
+        raise CommandRefused(f'The partitions "{joined(missing)}" do not exist')
+    leaderless = sorted(name for name in names if not known[name])
+    if leaderless:
+        raise CommandRefused(f'The partitions "{joined(leaderless)}" have no leader')
+
+
+def _partitions(client: Client, topics: set[str]) -> dict[TopicPartition, bool]:
+    """The partitions of these topics, and whether a live broker leads them."""
     if not topics:
-        return set()
+        return {}
     response = client.run(describe_topics, sorted(topics))
     live = {broker.node_id for broker in response.brokers}
     return {
-        TopicPartition(row.name, partition.partition_index)
+        TopicPartition(row.name, partition.partition_index): partition.leader_id in live
         for row in response.topics
         for partition in row.partitions
-        if row.name is not None and partition.leader_id in live
+        if row.name is not None
     }

@@ -51,6 +51,11 @@ OutputOption = Annotated[
 ]
 
 
+def is_given(value: object) -> bool:
+    """Whether an option was used: 0 is a value, though it equals ``False``."""
+    return value is not None and value is not False and value not in ([], ())
+
+
 def exactly_one(actions: dict[str, object]) -> str:
     """The one flag that was given; anything else is refused."""
     given = [flag for flag, value in actions.items() if value]
@@ -63,7 +68,7 @@ def only_with(action: str, allowed: Iterable[str], options: dict[str, object]) -
     """Refuse options that mean nothing for the action."""
     accepted = set(allowed)
     for flag, value in options.items():
-        if value not in (None, False, [], ()) and flag not in accepted:
+        if is_given(value) and flag not in accepted:
             raise UsageRefused(f"{flag} cannot be used with {action}; see --help")
 
 
@@ -106,11 +111,12 @@ def read_text(path: Path) -> str:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A property file: ``name=value`` lines, comments begin with ``#`` or ``!``."""
-    pairs: dict[str, str] = {}
-    for line in read_text(path).splitlines():
-        stripped = line.strip()
-        if stripped and stripped[0] not in "#!":
-            name, _, value = stripped.partition("=")
-            pairs[name.strip()] = value.strip()
-    return pairs
+    """A property file in Java's format; values keep the blanks at their end, which may be separators."""
+    from ottla.config.properties import parse_properties
+
+    return parse_properties(read_text(path))
+
+
+def read_settings(path: Path | None) -> dict[str, str]:
+    """A property file of settings, where blanks at the end mean nothing; none without a path."""
+    return {} if path is None else {name: value.strip() for name, value in read_properties(path).items()}

@@ -12,7 +12,7 @@ from ottla.cli.shared.options import (
     Output,
     OutputOption,
     exactly_one,
-    read_properties,
+    read_settings,
 )
 from ottla.cli.shared.refusal import UsageRefused
 
@@ -77,7 +77,7 @@ def configs(
         return
     added = configs_worked.parse_added(add_config or "")
     if add_config_file is not None:
-        added.update(read_properties(add_config_file))
+        added.update(read_settings(add_config_file))
     deleted = [name.strip() for name in (delete_config or "").split(",") if name.strip()]
     if not added and not deleted:
         raise UsageRefused("--alter needs --add-config, --add-config-file or --delete-config")

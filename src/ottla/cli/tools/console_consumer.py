@@ -11,6 +11,7 @@ from ottla.cli.shared.options import (
     Output,
     key_values,
     read_properties,
+    read_settings,
 )
 from ottla.cli.shared.refusal import UsageRefused
 
@@ -35,11 +36,19 @@ def console_consumer(
         str | None,
         typer.Option("--group", help="Join this group, begin at its offsets and commit them."),
     ] = None,
-    max_messages: Annotated[int | None, typer.Option(min=0, help="End after so many records.")] = None,
-    timeout_ms: Annotated[int | None, typer.Option(help="End when none came for so long.")] = None,
+    max_messages: Annotated[
+        int | None, typer.Option(min=-1, help="End after so many records; -1: never.")
+    ] = None,
+    timeout_ms: Annotated[
+        int | None, typer.Option(help="End when none came for so long; a negative number: never.")
+    ] = None,
     isolation_level: Annotated[
-        str, typer.Option(help="read_committed leaves out what was not committed.")
-    ] = "read_uncommitted",
+        str | None,
+        typer.Option(
+            help="read_committed leaves out what was not committed; read_uncommitted unless the consumer's"
+            " settings say otherwise."
+        ),
+    ] = None,
     property_: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,7 +97,7 @@ def console_consumer(
         raise UsageRefused("--offset needs --partition")
     if offset is not None and from_beginning:
         raise UsageRefused("--from-beginning and --offset say the same thing twice: leave one out")
-    if isolation_level not in ("read_committed", "read_uncommitted"):
+    if isolation_level not in (None, "read_committed", "read_uncommitted"):
         raise UsageRefused("--isolation-level is read_committed or read_uncommitted")
 
     if output is Output.CSV:
@@ -99,9 +108,15 @@ def console_consumer(
     from ottla.cli.tools.console_reading import Reading
     from ottla.cli.tools.consumer_settings import consumer_settings
 
-    file = {} if consumer_config is None else read_properties(consumer_config)
-    given = {**file, **key_values("--consumer-property", consumer_property or [])}
-    config, membership, others = consumer_settings({**given, "isolation.level": isolation_level})
+    given = {**read_settings(consumer_config), **key_values("--consumer-property", consumer_property or [])}
+    if isolation_level is not None:
+        given["isolation.level"] = isolation_level
+    if from_beginning and given.setdefault("auto.offset.reset", "earliest") != "earliest":
+        raise UsageRefused(
+            "Can't simultaneously specify --from-beginning and"
+            f" 'auto.offset.reset={given['auto.offset.reset']}', please remove one option"
+        )
+    config, membership, others = consumer_settings(given)
     printed = {} if formatter_config is None else read_properties(formatter_config)
     for item in property_ or []:
         key_values("--property", [item])
@@ -116,7 +131,12 @@ def console_consumer(
         reading = Reading(client, config, membership, how, name, skip_message_on_error)
         reading.begin(topic, include, partition, offset, from_beginning)
         try:
-            reading.run(max_messages, timeout_ms)
+            reading.run(_unless_negative(max_messages), _unless_negative(timeout_ms))
         finally:
             if enable_systest_events:
                 typer.echo("shutdown_complete")
+
+
+def _unless_negative(limit: int | None) -> int | None:
+    """A negative limit is none, as in Kafka."""
+    return None if limit is None or limit < 0 else limit

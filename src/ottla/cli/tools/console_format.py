@@ -1,9 +1,11 @@
 """A record as the line that Kafka's default formatter prints."""
 
 import json
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Self
 
 from ottla.cli.shared.refusal import UsageRefused
@@ -136,6 +138,27 @@ def deserializer(name: str) -> Decode:
 
 def _number(part: bytes, layout: str, name: str) -> bytes:
     try:
-        return str(struct.unpack(layout, part)[0]).encode()
+        (value,) = struct.unpack(layout, part)
     except struct.error:
         raise Unprintable(f"{len(part)} bytes are no {name}") from None
+    return (java_decimal(value, layout) if isinstance(value, float) else str(value)).encode()
+
+
+def java_decimal(value: float, layout: str) -> str:
+    """As Java prints it: the fewest digits that mean it, with an exponent where it is very large or small."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    packed = struct.pack(layout, value)
+    shortest = next(text for digits in range(18) if _means(text := f"{value:.{digits}e}", packed, layout))
+    mantissa, _, exponent = shortest.partition("e")
+    if value == 0 or -3 <= int(exponent) < 7:
+        plain = f"{Decimal(shortest):f}"
+        return plain if "." in plain else f"{plain}.0"
+    return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}E{int(exponent)}"
+
+
+def _means(text: str, packed: bytes, layout: str) -> bool:
+    try:
+        return struct.pack(layout, float(text)) == packed
+    except OverflowError:
+        return False  # Rounded beyond the largest number.

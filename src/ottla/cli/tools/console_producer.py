@@ -6,7 +6,13 @@ from typing import Annotated, ClassVar
 import typer
 
 from ottla.cli.shared.optional_values import OptionalValues
-from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, key_values, read_properties
+from ottla.cli.shared.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapServer,
+    key_values,
+    read_properties,
+    read_settings,
+)
 from ottla.cli.shared.refusal import UsageRefused
 
 app = typer.Typer(add_completion=False)
@@ -79,7 +85,6 @@ def console_producer(
             f"--line-reader {line_reader}: Ottla loads no Java classes; it reads lines as Kafka's"
             " LineMessageReader does, see --property"
         )
-    file = {} if producer_config is None else read_properties(producer_config)
     flags: dict[str, object] = {
         "acks": request_required_acks,
         "compression.type": compression_codec,
@@ -93,7 +98,8 @@ def console_producer(
         "metadata.max.age.ms": metadata_expiry_ms,
     }
     given = {name: str(value) for name, value in flags.items() if value is not None}
-    settings = {**given, **file, **key_values("--producer-property", producer_property or [])}
+    named = key_values("--producer-property", producer_property or [])
+    settings = {**read_settings(producer_config), **named, **given}
     reading = {} if reader_config is None else read_properties(reader_config)
     reader = LineReader.of({**reading, **_unescaped(property_ or [])})
     config, others = producer_settings(settings)

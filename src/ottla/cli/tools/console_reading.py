@@ -2,7 +2,6 @@
 
 import sys
 import time
-from dataclasses import replace
 
 import typer
 
@@ -17,6 +16,7 @@ from ottla.client.admin.groups import alter_group_offsets
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
 from ottla.client.config import ConsumerConfig
+from ottla.client.errors import ClientError
 from ottla.client.fetching.offsets import EARLIEST, LATEST
 from ottla.client.group.blocking import GroupConsumer
 from ottla.client.group.config import MembershipConfig
@@ -51,6 +51,10 @@ class Reading:
         self._positions: dict[TopicPartition, int] = {}
         """What was printed of a partition that was named: its group's offset."""
         self._committed_at = time.monotonic()
+        self._growing: tuple[str | None, str | None] | None = None
+        """The topic, or the pattern of topics, whose new partitions are read as well."""
+        self._assignment: list[TopicPartition] = []
+        self._looked_at = time.monotonic()
 
     def begin(
         self,
@@ -64,12 +68,14 @@ class Reading:
         partitions = self._partitions(topic, include, partition)
         if self._how.timestamp or self._how.is_json:
             self._read_timestamp_types({name.topic for name in partitions})
-        if self._group is None or partition is not None:
+        if partition is not None:
             self._assigned.assign(dict.fromkeys(partitions, _position(offset, from_beginning)))
-            return
-        config = replace(self._config, auto_offset_reset="earliest") if from_beginning else self._config
-        topics = sorted({name.topic for name in partitions})
-        self._joined = self._client.group_consumer(self._group, topics, config, self._membership)
+        elif self._group is None:
+            self._growing, self._assignment = (topic, include), partitions
+            self._assigned.assign(dict.fromkeys(partitions, _reset_position(self._config)))
+        else:
+            topics = sorted({name.topic for name in partitions})
+            self._joined = self._client.group_consumer(self._group, topics, self._config, self._membership)
 
     def _partitions(
         self, topic: str | None, include: str | None, partition: int | None
@@ -92,6 +98,27 @@ class Reading:
                 f"topic {topic} has {len(partitions)} partitions and no partition {partition}"
             )
         return [TopicPartition(names[0], partition)]
+
+    def look_for_more(self) -> None:
+        """Without a group nobody else tells of new partitions: those begin with their first record."""
+        self._looked_at = time.monotonic()
+        if self._growing is None:
+            return
+        try:
+            there = self._partitions(*self._growing, None)
+        except (ClientError, CommandRefused):
+            return  # Nobody can be asked, or the topic is gone; both may change.
+        new = [name for name in there if name not in self._assignment]
+        if new:
+            reset = _reset_position(self._config)
+            at = {name: self._assigned.position(name) for name in self._assignment}
+            self._assigned.assign(
+                {name: reset if offset is None else offset for name, offset in at.items()}
+                | dict.fromkeys(new, EARLIEST)
+            )
+            self._assignment += new
+            if self._how.timestamp or self._how.is_json:
+                self._read_timestamp_types({name.topic for name in new})
 
     def _read_timestamp_types(self, topics: set[str]) -> None:
         rows = self._client.run(
@@ -122,6 +149,8 @@ class Reading:
                     break
                 if time.monotonic() - self._committed_at > COMMIT_S:
                     self._commit()
+                if (time.monotonic() - self._looked_at) * 1000 > self._client.config.metadata_max_age_ms:
+                    self.look_for_more()
         self._end()
         typer.echo(f"Processed a total of {count} messages", err=True)
         if stop.asked:
@@ -166,6 +195,19 @@ class Reading:
             if code:
                 raise CommandRefused(f"the offset of {partition} was not committed: {reason(code)}")
         self._positions = {}
+
+
+def _reset_position(config: ConsumerConfig) -> int:
+    """Where one begins who has no offsets."""
+    match config.auto_offset_reset:
+        case "earliest":
+            return EARLIEST
+        case "latest":
+            return LATEST
+        case _:
+            raise CommandRefused(
+                "auto.offset.reset=none needs offsets that were committed: name their group with --group"
+            )
 
 
 def _position(offset: str | None, from_beginning: bool) -> int:

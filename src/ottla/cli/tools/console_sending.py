@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ottla.cli.shared.connection import sentence
+from ottla.cli.shared.connection import CLIENT_SETTINGS, sentence
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.cli.tools.console_lines import LineReader
 from ottla.client.blocking_producer import Producer
@@ -18,9 +18,8 @@ from ottla.client.errors import ClientError
 from ottla.client.producing.batches import Delivery
 
 READ_BYTES = 1 << 16
-_OF_THE_CLIENT = frozenset(
-    {"client.id", "request.timeout.ms", "retry.backoff.ms", "metadata.max.age.ms", "security.protocol"}
-)
+_OURS = frozenset({"key.serializer", "value.serializer"})
+"""Kafka's console producer overrules these, too: bytes are sent as they are."""
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -30,13 +29,13 @@ def producer_settings(settings: dict[str, str]) -> tuple[ProducerConfig, dict[st
     config = ProducerConfig()
     known = {field.name for field in fields(ProducerConfig)}
     for name, text in settings.items():
-        if name in _OF_THE_CLIENT:
+        if name in CLIENT_SETTINGS or name in _OURS:
             continue
         attribute = name.replace(".", "_")
         if attribute not in known:
             raise CommandRefused(f"the producer's setting {name} is not supported")
         config = replace(config, **{attribute: _value(name, text)})
-    return config, {name: text for name, text in settings.items() if name in _OF_THE_CLIENT}
+    return config, {name: text for name, text in settings.items() if name in CLIENT_SETTINGS}
 
 
 def _value(name: str, text: str) -> Any:

@@ -13,6 +13,7 @@ from ottla.cli.shared.options import (
     Output,
     OutputOption,
     exactly_one,
+    is_given,
     only_with,
 )
 from ottla.cli.shared.refusal import UsageRefused
@@ -148,7 +149,7 @@ def consumer_groups(
             case "--delete-offsets":
                 groups_changed.delete_offsets(client, names, topic or [])
             case "--reset-offsets":
-                given = {flag: value for flag, value in targets.items() if value not in (None, False)}
+                given = {flag: value for flag, value in targets.items() if is_given(value)}
                 groups_reset.reset(
                     client,
                     names,

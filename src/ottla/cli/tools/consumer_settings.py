@@ -3,14 +3,17 @@
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from ottla.cli.shared.connection import CLIENT_SETTINGS
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.client.config import ConsumerConfig
 from ottla.client.group.config import MembershipConfig
 
-_OF_THE_CLIENT = frozenset(
-    {"client.id", "request.timeout.ms", "retry.backoff.ms", "metadata.max.age.ms", "security.protocol"}
-)
-_OF_THE_GROUP = frozenset({"group.id"})
+_OURS = frozenset({"group.id", "key.deserializer", "value.deserializer"})
+"""The command itself looks at the group; how bytes are shown is a matter of printing, as in Kafka."""
+_CHOICES = {
+    "auto.offset.reset": ("earliest", "latest", "none"),
+    "isolation.level": ("read_committed", "read_uncommitted"),
+}
 _STRATEGIES = {
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
@@ -34,9 +37,9 @@ def consumer_settings(
             config = _changed(config, attribute, name, text)
         elif attribute in joining:
             membership = _changed(membership, attribute, name, text)
-        elif name not in _OF_THE_CLIENT and name not in _OF_THE_GROUP:
+        elif name not in CLIENT_SETTINGS and name not in _OURS:
             raise CommandRefused(f"the consumer's setting {name} is not supported")
-    return config, membership, {name: text for name, text in settings.items() if name in _OF_THE_CLIENT}
+    return config, membership, {name: text for name, text in settings.items() if name in CLIENT_SETTINGS}
 
 
 def _changed(config: Config, attribute: str, name: str, text: str) -> Config:
@@ -46,7 +49,8 @@ def _changed(config: Config, attribute: str, name: str, text: str) -> Config:
         value = {"true": True, "false": False}.get(text, text)
     elif isinstance(before, tuple):
         value = _strategies(name, text)
-    if before is not None and type(value) is not type(before):
+    is_odd = value not in _CHOICES.get(name, (value,))
+    if is_odd or (before is not None and type(value) is not type(before)):
         raise CommandRefused(f"{name}={text} makes no sense")
     return replace(config, **{attribute: value})
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
+NAMED_MAX = 3
+
 
 @app.command()
 def drain(
@@ -38,20 +40,19 @@ def drain(
     """
     if output is not Output.TABLE and not dry_run:
         raise UsageRefused("--output is for --dry-run")
+    if throttle != -1 and throttle < 1:
+        raise UsageRefused("--throttle must be at least 1 byte a second")
 
     from ottla.cli.shared.connection import connected
     from ottla.cli.shared.printing import joined
     from ottla.cli.tools import reassignment, reassignment_progress
-    from ottla.cli.tools.reassignment_plan import present_plan
     from ottla.client.admin.cluster import list_partition_reassignments
-    from ottla.client.admin.topics import describe_topics
 
     with connected(bootstrap_server, command_config) as client:
         begun = {} if dry_run else moves_away_from(broker, client.run(list_partition_reassignments))
         if begun:
             _finish(client, broker, begun)
-        names = {row.name for row in client.run(describe_topics).topics if row.name is not None}
-        present = present_plan(client, names) if names else {}
+        names, present = _everything(client)
         alive = sorted(client.engine.metadata.brokers)
         plan = plan_drain(present, broker, alive)
         if not plan and broker not in alive:
@@ -69,6 +70,7 @@ def drain(
             return
         reassignment.execute(client, plan, throttle, additional=False, preserve=False)
         _finish(client, broker, plan)
+        _require_empty(_everything(client)[1], broker)
     typer.echo(f"broker {broker} holds no replicas any more")
 
 
@@ -81,6 +83,28 @@ def moves_away_from(
         for name, move in under_way.items()
         if broker in move.removing_replicas
     }
+
+
+def _everything(client: "Client") -> "tuple[set[str], Plan]":
+    """All topics, and who holds their partitions."""
+    from ottla.cli.tools.reassignment_plan import present_plan
+    from ottla.client.admin.topics import describe_topics
+
+    names = {row.name for row in client.run(describe_topics).topics if row.name is not None}
+    return names, present_plan(client, names) if names else {}
+
+
+def _require_empty(present: "Plan", broker: int) -> None:
+    """Somebody may have cancelled a move, or created a topic meanwhile."""
+    from ottla.cli.shared.printing import joined
+
+    left = sorted(name for name, replicas in present.items() if broker in replicas)
+    if left:
+        named = joined(left[:NAMED_MAX]) + (f" and {len(left) - NAMED_MAX} more" if left[NAMED_MAX:] else "")
+        raise CommandRefused(
+            f"broker {broker} still holds {named}: a move was cancelled, or a topic came meanwhile;"
+            f" `ottla drain {broker}` again moves the rest"
+        )
 
 
 def _finish(client: "Client", broker: int, plan: "Plan") -> None:

@@ -12,7 +12,7 @@ from typing import Self
 import typer
 
 from ottla.cli.shared.connection import reason
-from ottla.cli.shared.offsets import offsets_at
+from ottla.cli.shared.offsets import offsets_at, require_leaders
 from ottla.cli.shared.options import Output, read_text
 from ottla.cli.shared.printing import print_rows
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
@@ -81,6 +81,7 @@ def reset(
             plans[group] = _clamped(client, read_plan(read_text(value), groups)[group])
         else:
             scope = sorted(committed) if all_topics else named_partitions(client, topics)
+            require_leaders(client, scope)
             plans[group] = _plan(client, scope, committed, flag, value)
     _show(plans, mode, output)
     if mode in (Mode.EXECUTE, Mode.EXECUTE_AND_EXPORT):

@@ -28,9 +28,24 @@ SCRIPTS = {
     "kafka-consumer-perf-test.sh": "perf consume",
     "kafka-cluster.sh": "",
     "kafka-server-start.sh": "broker",
+    "zookeeper-server-start.sh": "zookeeper",
     "zookeeper-shell.sh": "zookeeper-shell",
 }
 """The command of each; ``kafka-cluster.sh cluster-id`` names its command itself."""
+
+STOPPING = {
+    "kafka-server-stop.sh": (" -m ottla[.]server ", "kafka"),
+    "zookeeper-server-stop.sh": ("(ottla[.]cli[.]main|/ottla) zookeeper( |$)", "zookeeper"),
+}
+"""How the processes are known that each ends, and what it calls them. A guard's words name what it guards."""
+_STOP = """\
+PIDS=$(ps ax -o pid= -o args= | grep -E '{known}' | grep -v -e guard.py -e grep | awk '{{print $1}}')
+if [ -z "$PIDS" ]; then
+  echo "No {what} server to stop"
+  exit 1
+fi
+kill -s "${{SIGNAL:-TERM}}" $PIDS
+"""
 
 
 @app.command()
@@ -47,11 +62,13 @@ def kafka_scripts(
     import sys
 
     mark = "# Written by ottla kafka-scripts."
-    words = [shlex.quote(sys.executable), "-m", "ottla.cli.main"]
+    words = [shlex.quote(sys.executable), "-P", "-m", "ottla.cli.main"]
     texts = {
         name: f'#!/bin/sh\n{mark}\nexec {" ".join([*words, *command.split()])} "$@"\n'
         for name, command in SCRIPTS.items()
     }
+    for name, (known, what) in STOPPING.items():
+        texts[name] = f"#!/bin/sh\n{mark}\n{_STOP.format(known=known, what=what)}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         foreign = [n for n in texts if (directory / n).exists() and mark not in (directory / n).read_text()]

@@ -13,7 +13,7 @@ from ottla.cli.shared.options import (
     OutputOption,
     exactly_one,
     key_values,
-    read_properties,
+    read_settings,
 )
 from ottla.cli.shared.refusal import UsageRefused
 
@@ -93,9 +93,9 @@ def produce(
     from ottla.cli.tools.console_sending import producer_settings
     from ottla.cli.tools.perf_measured import numbered_payloads, payloads_of, produce_records, random_payloads
 
-    file = {} if producer_config is None else read_properties(producer_config)
-    settings = {**file, **key_values(PROPS, producer_props or [])}
-    servers = settings.pop("bootstrap.servers", bootstrap_server)
+    named = key_values(PROPS, producer_props or [])
+    settings = {**read_settings(producer_config), **named}
+    servers = named.get("bootstrap.servers", bootstrap_server)
     settings.setdefault("client.id", "perf-producer-client")
     config, others = producer_settings(settings)
     if record_size is not None:
@@ -146,9 +146,8 @@ def consume(
     from ottla.cli.tools.consumer_settings import consumer_settings
     from ottla.cli.tools.perf_measured import Reading, consume_records, time_format
 
-    file = {} if consumer_config is None else read_properties(consumer_config)
     reset = "latest" if from_latest else "earliest"
-    given = {"check.crcs": "false", **file, "auto.offset.reset": reset}
+    given = {"check.crcs": "false", **read_settings(consumer_config), "auto.offset.reset": reset}
     given["max.partition.fetch.bytes"] = str(fetch_size)
     config, membership, others = consumer_settings(given)
     try:

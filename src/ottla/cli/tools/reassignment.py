@@ -1,6 +1,6 @@
 """What ``ottla reassign-partitions`` does, in Kafka's words."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from ottla.client.admin.configs import Change, ConfigOperation, Resource, Resour
 from ottla.client.blocking import Client
 from ottla.controller.placement import PlacementRefused, place_replicas
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.wire.apis.list_partition_reassignments import OngoingPartitionReassignment
 
 RATES = (
     "leader.replication.throttled.rate",
@@ -95,7 +96,7 @@ def execute(
             " throttle is removed."
         )
     if throttle != -1:
-        _throttle(client, {name: (present[name], plan[name]) for name in plan}, throttle)
+        _throttle(client, throttled_moves(plan, present, under_way), throttle)
         typer.echo(f"The inter-broker throttle limit was set to {throttle} B/s")
     if directories.throttle != -1:
         _throttle_directories(client, {replica.broker for replica in directories.moves}, directories.throttle)
@@ -210,19 +211,35 @@ def lift_throttles(client: Client, topics: set[str], *, is_told: bool = True) ->
     _alter(client, {(ResourceType.TOPIC, name): dict.fromkeys(THROTTLED, gone) for name in names})
 
 
-def _throttle(
-    client: Client, moves: dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]], rate: int
-) -> None:
+Moves = dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
+"""Who sends each partition, and who fetches it."""
+
+
+def throttled_moves(
+    plan: Plan, present: Plan, under_way: Mapping[TopicPartition, OngoingPartitionReassignment]
+) -> Moves:
+    """The planned moves and those that go on: a topic's list of throttled replicas is set as a whole."""
+    moves: Moves = {}
+    for name, move in under_way.items():
+        senders = tuple(broker for broker in move.replicas if broker not in move.adding_replicas)
+        moves[name] = (senders, tuple(move.adding_replicas))
+    for name, target in plan.items():
+        # Of a partition that moves already, the holders include those that have nothing to send yet.
+        senders = moves[name][0] if name in moves else present[name]
+        moves[name] = (senders, tuple(broker for broker in target if broker not in senders))
+    return moves
+
+
+def _throttle(client: Client, moves: Moves, rate: int) -> None:
     """Old replicas send and new ones fetch no faster than this."""
     sending: dict[str, list[str]] = {}
     fetching: dict[str, list[str]] = {}
     brokers: set[int] = set()
-    for name, (before, after) in moves.items():
-        new = [broker for broker in after if broker not in before]
-        if new:
-            brokers.update(before, new)
-            sending.setdefault(name.topic, []).extend(f"{name.partition}:{broker}" for broker in before)
-            fetching.setdefault(name.topic, []).extend(f"{name.partition}:{broker}" for broker in new)
+    for name, (senders, fetchers) in sorted(moves.items()):
+        if fetchers:
+            brokers.update(senders, fetchers)
+            sending.setdefault(name.topic, []).extend(f"{name.partition}:{broker}" for broker in senders)
+            fetching.setdefault(name.topic, []).extend(f"{name.partition}:{broker}" for broker in fetchers)
     limit: Change = (ConfigOperation.SET, str(rate))
     live = [broker for broker in sorted(brokers) if broker in client.engine.metadata.brokers]
     _alter(client, {(ResourceType.BROKER, str(broker)): dict.fromkeys(RATES[:2], limit) for broker in live})

@@ -1,0 +1,97 @@
+"""``consumer-groups --reset-offsets``: which targets count as given, and partitions that nobody leads."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from ottla.cli.shared import connection
+from ottla.cli.shared.options import Output, only_with
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+from ottla.cli.tools import groups_reset, groups_shown
+from ottla.cli.tools.consumer_groups import app
+from ottla.client.admin.groups import describe_group, list_group_offsets
+from ottla.client.admin.topics import describe_topics
+from ottla.client.fetching.offsets import EARLIEST, list_offsets
+from ottla.model.ids import TopicPartition
+from ottla.wire.apis.describe_groups import DescribedGroup
+from ottla.wire.apis.list_offsets import ListOffsetsPartitionResponse
+from ottla.wire.apis.offset_fetch import OffsetFetchResponsePartition
+from support.answering_client import AnsweringClient, described
+
+ORDERS = TopicPartition("orders", 0)
+LOG_END = 10
+
+
+def cluster(leaders: dict[str, list[int]], committed: int = 4) -> AnsweringClient:
+    def offsets(wanted: dict[TopicPartition, int]) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+        return {
+            name: ListOffsetsPartitionResponse(offset=0 if time == EARLIEST else LOG_END)
+            for name, time in wanted.items()
+        }
+
+    return AnsweringClient(
+        {
+            describe_topics: described(leaders),
+            describe_group: DescribedGroup(group_state="Empty"),
+            list_group_offsets: {ORDERS: OffsetFetchResponsePartition(committed_offset=committed)},
+            list_offsets: offsets,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "offset"), [(["--to-offset", "0"], 0), (["--shift-by", "0"], 4), (["--to-earliest"], 0)]
+)
+def test_zero_is_a_target(monkeypatch: pytest.MonkeyPatch, target: list[str], offset: int) -> None:
+    monkeypatch.setattr(connection, "connected", cluster({"orders": [1]}).connected)
+    monkeypatch.setattr(groups_shown, "chosen", lambda _client, names: names)
+    words = ["--reset-offsets", "--group", "g", "--topic", "orders", "--export", *target]
+
+    result = CliRunner().invoke(app, words)
+
+    assert (result.exit_code, result.stdout) == (0, f"orders,0,{offset}\n"), result
+
+
+def test_an_option_with_the_value_zero_is_refused_where_it_means_nothing() -> None:
+    with pytest.raises(UsageRefused, match="--to-offset cannot be used with --list"):
+        only_with("--list", (), {"--to-offset": 0})
+    only_with("--list", (), {"--to-offset": None, "--execute": False, "--group": [], "--topic": ()})
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--to-earliest", True),
+        ("--to-latest", True),
+        ("--to-current", True),
+        ("--to-datetime", "2026-01-31T12:00:00.000"),
+        ("--by-duration", "PT1H"),
+    ],
+)
+def test_a_partition_without_a_leader_is_named_and_nothing_is_reset(flag: str, value: object) -> None:
+    client = cluster({"orders": [1, -1]})
+
+    with pytest.raises(CommandRefused, match='The partitions "orders-1" have no leader'):
+        groups_reset.reset(
+            client.as_client,
+            ["g"],
+            ["orders"],
+            False,
+            {flag: value},
+            mode=groups_reset.Mode.EXECUTE,
+            output=Output.TABLE,
+        )
+
+
+def test_a_topic_that_is_gone_is_named_too() -> None:
+    with pytest.raises(CommandRefused, match='The partitions "orders-0" do not exist'):
+        groups_reset.reset(
+            cluster({}).as_client,
+            ["g"],
+            [],
+            True,
+            {"--to-earliest": True},
+            mode=groups_reset.Mode.PLAN,
+            output=Output.TABLE,
+        )
