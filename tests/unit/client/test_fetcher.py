@@ -16,6 +16,11 @@ from ottla.records.builder import build_batch
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from ottla.wire.apis.fetch import FetchResponse
+from ottla.wire.apis.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from ottla.wire.keys import ApiKey
 from support.fake_cluster import HANG_UP, FakeCluster
 
@@ -174,6 +179,78 @@ def test_a_corrupt_batch_is_raised() -> None:
 
     with pytest.raises(CorruptBatch, match="CRC"):
         taken(cluster, a_consumer(cluster, {ORDERS_0: 0}))
+
+
+def test_records_before_a_corrupt_batch_are_handed_out_and_the_position_stays_there() -> None:
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a", b"b"], [b"broken"], [b"c"])
+    cluster.logs[ORDERS_0].data[1][-1] ^= 1
+    consumer = a_consumer(cluster, {ORDERS_0: 0})
+
+    assert taken(cluster, consumer) == [b"a", b"b"]
+    for _ in range(2):
+        with pytest.raises(CorruptBatch, match="at 2 has a wrong CRC"):
+            taken(cluster, consumer)
+        assert consumer.position(ORDERS_0) == 2
+
+    consumer.seek(ORDERS_0, 3)
+    assert taken(cluster, consumer) == [b"c"]
+
+
+def test_an_error_of_one_partition_costs_no_records_of_another() -> None:
+    cluster = a_cluster([1, 1])
+    fill(cluster, ORDERS_0, [b"a"])
+    fill(cluster, ORDERS_1, [b"broken"])
+    cluster.logs[ORDERS_1].data[0][-1] ^= 1
+    consumer = a_consumer(cluster, {ORDERS_0: 0, ORDERS_1: 0})
+
+    assert taken(cluster, consumer) == [b"a"]
+    fill(cluster, ORDERS_0, [b"b"])
+    with pytest.raises(CorruptBatch, match="orders-1"):
+        taken(cluster, consumer)
+    assert consumer.position(ORDERS_0) == 1
+
+
+def test_chunks_come_before_the_error_of_another_partition() -> None:
+    cluster = a_cluster([1, 2])
+    fill(cluster, ORDERS_0, [b"a"])
+    consumer = a_consumer(cluster, {ORDERS_0: 0, ORDERS_1: 9}, auto_offset_reset="none")
+    cluster.pass_time(1_000)
+
+    assert [chunk.partition for chunk in consumer.take_chunks()] == [ORDERS_0]
+    with pytest.raises(OffsetOutOfRange):
+        consumer.take_chunks()
+
+
+def test_a_partition_without_a_leader_holds_up_no_other_and_is_read_when_it_has_one() -> None:
+    cluster = a_cluster([1, -1])
+    fill(cluster, ORDERS_0, [b"a"])
+    fill(cluster, ORDERS_1, [b"b"])
+    consumer = a_consumer(cluster, {ORDERS_0: EARLIEST, ORDERS_1: EARLIEST})
+
+    assert taken(cluster, consumer) == [b"a"]
+    cluster.pass_time(90_000, step_ms=500)
+    assert not consumer.has_data
+    cluster.move_leader(ORDERS_1, 2)
+    cluster.run_until(lambda: consumer.has_data)
+
+    assert taken(cluster, consumer) == [b"b"]
+
+
+def test_a_position_that_may_not_be_asked_for_is_told_and_asked_for_again() -> None:
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a"])
+    cluster.script(ApiKey.LIST_OFFSETS, no_offset(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    consumer = a_consumer(cluster, {ORDERS_0: EARLIEST})
+
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        taken(cluster, consumer)
+    assert taken(cluster, consumer) == [b"a"]
+
+
+def no_offset(code: int) -> ListOffsetsResponse:
+    row = ListOffsetsPartitionResponse(partition_index=0, error_code=code)
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=[row])])
 
 
 def test_topics_without_an_id_are_fetched_by_name() -> None:

@@ -24,13 +24,17 @@ class Chunk:
     """Producer and first offset of the transactions in it that were aborted."""
 
     def end_offset(self) -> int | None:
-        """Where the next fetch begins; ``None`` if there is no whole batch."""
+        """Where the next fetch begins; ``None`` if there is no whole batch.
+
+        What is corrupt behind whole batches is met there again.
+        """
         end: int | None = None
         try:
             for header in batches(self.data):
                 end = header.end_offset
         except CorruptRecords as corrupt:
-            raise CorruptBatch(self.partition, str(corrupt)) from corrupt
+            if end is None:
+                raise CorruptBatch(self.partition, str(corrupt)) from corrupt
         return end
 
 
@@ -43,15 +47,26 @@ class ChunkReader:
         self._skips_aborted = skips_aborted
         self._checks_crcs = checks_crcs
         self._records = self._walk()
+        self._corrupt: CorruptBatch | None = None
 
     def take(self, count_max: int) -> list[Record]:
-        """The next records, at most so many; none when the chunk is used up."""
+        """The next records, at most so many; none when the chunk is used up.
+
+        A corrupt batch is raised after the records before it were taken, and from then on.
+        """
+        if self._corrupt is not None:
+            raise self._corrupt
         taken: list[Record] = []
-        for record in self._records:
-            taken.append(record)
-            self.next_offset = record.offset + 1
-            if len(taken) >= count_max:
-                break
+        try:
+            for record in self._records:
+                taken.append(record)
+                self.next_offset = record.offset + 1
+                if len(taken) >= count_max:
+                    break
+        except CorruptBatch as corrupt:
+            self._corrupt = corrupt
+            if not taken:
+                raise
         return taken
 
     def _walk(self) -> Iterator[Record]:

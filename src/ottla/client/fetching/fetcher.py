@@ -1,6 +1,5 @@
 """The consumer's core: assigned partitions, fetched from their leaders, one request per broker at a time."""
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 from ottla.client.config import ConsumerConfig
@@ -8,67 +7,16 @@ from ottla.client.engine.engine import Engine
 from ottla.client.engine.metadata import Broker
 from ottla.client.engine.tasks import Operation, Signal, ask, wait_for
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, CorruptBatch, OffsetOutOfRange
+from ottla.client.fetching.assigned import Assigned
 from ottla.client.fetching.decoding import Chunk, ChunkReader
-from ottla.client.fetching.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.fetching.offsets import EARLIEST, LATEST, ask_leader, why_unknown
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
 from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from ottla.wire.primitives import ZERO_UUID
 
-CHUNKS_MAX = 2
-"""So many fetched chunks of a partition wait at most for their reader."""
-
 LAST_VERSION_WITH_NAMES = 12
-
-
-class _Assigned:
-    """One assigned partition. ``position`` is the reader's, ``fetch_offset`` is ahead of it."""
-
-    __slots__ = (
-        "chunks",
-        "error",
-        "fetch_offset",
-        "high_watermark",
-        "is_paused",
-        "name",
-        "not_before_ms",
-        "position",
-        "reader",
-        "wanted_timestamp",
-    )
-
-    def __init__(self, name: TopicPartition) -> None:
-        self.name = name
-        self.position = -1
-        self.fetch_offset = -1
-        self.wanted_timestamp: int | None = None
-        """The position is still to be found, by this time."""
-        self.chunks: deque[Chunk] = deque()
-        self.reader: ChunkReader | None = None
-        self.high_watermark = -1
-        self.not_before_ms = 0
-        self.is_paused = False
-        self.error: ClientError | None = None
-
-    def move_to(self, offset_or_time: int) -> None:
-        """Go on from an offset, or (below 0) from an end of the log."""
-        self.chunks.clear()
-        self.reader = None
-        self.error = None
-        self.not_before_ms = 0
-        is_offset = offset_or_time >= 0
-        self.wanted_timestamp = None if is_offset else offset_or_time
-        self.position = self.fetch_offset = offset_or_time if is_offset else -1
-
-    def is_fetchable(self, now_ms: int) -> bool:
-        return (
-            self.fetch_offset >= 0
-            and not self.is_paused
-            and self.error is None
-            and len(self.chunks) < CHUNKS_MAX
-            and now_ms >= self.not_before_ms
-        )
 
 
 class FetchCore:
@@ -79,10 +27,11 @@ class FetchCore:
         self.data_came = Signal()
         """Fires when there is something to take, be it an error."""
         self._engine = engine
-        self._assigned: dict[TopicPartition, _Assigned] = {}
+        self._assigned: dict[TopicPartition, Assigned] = {}
         self._asked: set[int] = set()
         """Brokers with a fetch on its way."""
-        self._is_locating = False
+        self._asked_for_offsets: set[int] = set()
+        """Brokers that are asked where positions are."""
         self._wake = Signal()
         engine.spawn(self._pump())
         engine.spawn(self._watch_metadata())
@@ -94,7 +43,7 @@ class FetchCore:
 
         A partition that stays assigned is moved as well.
         """
-        self._assigned = {partition: _Assigned(partition) for partition in positions}
+        self._assigned = {partition: Assigned(partition) for partition in positions}
         for partition, offset in positions.items():
             self._assigned[partition].move_to(offset)
         self._engine.want_topics(*{partition.topic for partition in positions})
@@ -126,15 +75,17 @@ class FetchCore:
         return high_watermark if high_watermark >= 0 else None
 
     def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
-        """Records that are here, at most so many; an error that no retry can mend is raised instead."""
+        """Records that are here, at most so many; an error that no retry can mend is raised instead.
+
+        Once there are records to hand out, an error waits for the next call, and goes before others' records.
+        """
         taken: dict[TopicPartition, list[Record]] = {}
         for state in list(self._assigned.values()):
-            if state.error is not None:
-                error, state.error = state.error, None
-                raise error
             while count_max > 0 and (records := self._take_from(state, count_max)):
                 taken.setdefault(state.name, []).extend(records)
                 count_max -= len(records)
+            if not taken:
+                self._raise_error(state)
         if taken:
             self._take_turns(taken)
             self._engine.fire(self._wake)
@@ -142,17 +93,24 @@ class FetchCore:
 
     def take_chunks(self) -> list[Chunk]:
         """All fetched bytes that are here, undecoded: for readers with a decoder of their own."""
-        taken: list[Chunk] = []
-        for state in self._assigned.values():
-            if state.error is not None:
-                error, state.error = state.error, None
-                raise error
-            if not state.is_paused:
-                taken += state.chunks
+        taken: dict[TopicPartition, list[Chunk]] = {}
+        for state in list(self._assigned.values()):
+            if not state.is_paused and state.chunks:
+                taken[state.name] = list(state.chunks)
                 state.chunks.clear()
                 state.position = state.fetch_offset
+            if not taken:
+                self._raise_error(state)
+        self._take_turns(taken)
         self._engine.fire(self._wake)
-        return taken
+        return [chunk for chunks in taken.values() for chunk in chunks]
+
+    def _raise_error(self, state: Assigned) -> None:
+        """Raise the error of a partition that has nothing to hand out before it."""
+        if state.error is not None and not state.has_bytes:
+            error, state.error = state.error, None
+            self._engine.fire(self._wake)
+            raise error
 
     @property
     def has_data(self) -> bool:
@@ -161,7 +119,7 @@ class FetchCore:
             s.error is not None or s.chunks or s.reader for s in self._assigned.values() if not s.is_paused
         )
 
-    def _take_from(self, state: _Assigned, count_max: int) -> list[Record]:
+    def _take_from(self, state: Assigned, count_max: int) -> list[Record]:
         while not state.is_paused:
             if state.reader is None:
                 if not state.chunks:
@@ -171,7 +129,12 @@ class FetchCore:
                     skips_aborted=self.config.isolation_level == "read_committed",
                     checks_crcs=self.config.check_crcs,
                 )
-            records = state.reader.take(count_max)
+            try:
+                records = state.reader.take(count_max)
+            except CorruptBatch as corrupt:
+                state.move_to(state.reader.next_offset)
+                state.error = corrupt
+                return []
             state.position = state.reader.next_offset
             if records:
                 return records
@@ -188,7 +151,7 @@ class FetchCore:
     def _pump(self) -> Operation[None]:
         while True:
             now_ms = self._engine.now_ms
-            self._locate()
+            self._locate(now_ms)
             for leader in self._leaders_to_ask(now_ms):
                 self._asked.add(leader)
                 self._engine.spawn(self._fetch_from(leader))
@@ -243,7 +206,7 @@ class FetchCore:
         if self.has_data:
             self._engine.fire(self.data_came)
 
-    def _request(self, states: list[_Assigned]) -> tuple[FetchRequest, int | None]:
+    def _request(self, states: list[Assigned]) -> tuple[FetchRequest, int | None]:
         topics: dict[str, FetchTopic] = {}
         for state in states:
             info = self._engine.metadata.partition(state.name)
@@ -287,7 +250,7 @@ class FetchCore:
                 else:
                     self._arrived(state, row)
 
-    def _arrived(self, state: _Assigned, row: PartitionData) -> None:
+    def _arrived(self, state: Assigned, row: PartitionData) -> None:
         state.high_watermark = row.high_watermark
         data = bytes(row.records) if row.records is not None else b""
         if not data:
@@ -313,17 +276,20 @@ class FetchCore:
         state.fetch_offset = end_offset
         state.chunks.append(chunk)
 
-    def _failed(self, state: _Assigned, error: ClientError) -> None:
+    def _failed(self, state: Assigned, error: ClientError) -> None:
         code = error.code if isinstance(error, BrokerError) else None
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif error.is_retriable:
-            state.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(1)
-            self._engine.refresh_soon()
+            self._try_later(state)
         else:
             state.error = error
 
-    def _out_of_range(self, state: _Assigned) -> None:
+    def _try_later(self, state: Assigned) -> None:
+        state.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(1)
+        self._engine.refresh_soon()
+
+    def _out_of_range(self, state: Assigned) -> None:
         match self.config.auto_offset_reset:
             case "earliest":
                 state.move_to(EARLIEST)
@@ -334,31 +300,56 @@ class FetchCore:
 
     # Positions that are named by time
 
-    def _locate(self) -> None:
-        wanted = {
-            s.name: s.wanted_timestamp for s in self._assigned.values() if s.wanted_timestamp is not None
-        }
-        if wanted and not self._is_locating:
-            self._is_locating = True
-            self._engine.spawn(self._find(wanted))
+    def _locate(self, now_ms: int) -> None:
+        """Ask the leaders for the positions that are not known yet, each for its own."""
+        by_leader: dict[int, list[Assigned]] = {}
+        for state in self._assigned.values():
+            if not state.is_sought(now_ms):
+                continue
+            leader = self._engine.metadata.leader_of(state.name)
+            if leader is None:
+                self._wait_for_a_leader(state)
+            elif leader not in self._asked_for_offsets:
+                by_leader.setdefault(leader, []).append(state)
+        for leader, states in by_leader.items():
+            self._asked_for_offsets.add(leader)
+            self._engine.spawn(self._find(leader, states))
 
-    def _find(self, wanted: Mapping[TopicPartition, int]) -> Operation[None]:
+    def _wait_for_a_leader(self, state: Assigned) -> None:
+        self._engine.refresh_soon()
         try:
-            found = yield from list_offsets(
-                self._engine, wanted, isolation_level=self.config.isolation_number
-            )
+            why_unknown(self._engine, [state.name])
+        except ClientError as final:
+            state.error = final
+            self._engine.fire(self.data_came)
+
+    def _find(self, leader: int, states: list[Assigned]) -> Operation[None]:
+        wanted = {s.name: s.wanted_timestamp for s in states if s.wanted_timestamp is not None}
+        try:
+            rows = yield from ask_leader(leader, wanted, self.config.isolation_number)
         except ClientClosed:
             return
         except ClientError as error:
-            for partition in wanted:
-                if (state := self._assigned.get(partition)) is not None:
-                    state.wanted_timestamp = None
-                    state.error = error
+            for state in states:
+                self._not_found(state, error)
         else:
-            for partition, timestamp in wanted.items():
-                state = self._assigned.get(partition)
-                if state is not None and state.wanted_timestamp == timestamp:
-                    state.move_to(found[partition].offset)
-        self._is_locating = False
+            for state in states:
+                row = rows.get(state.name)
+                if state.wanted_timestamp != wanted[state.name]:
+                    continue  # Moved since.
+                if row is None or row.error_code:
+                    code = ErrorCode.UNKNOWN_SERVER_ERROR if row is None else row.error_code
+                    self._not_found(state, BrokerError(code, str(state.name)))
+                else:
+                    state.move_to(row.offset)
+        self._asked_for_offsets.discard(leader)
         self._engine.fire(self._wake)
-        self._engine.fire(self.data_came)
+        if self.has_data:
+            self._engine.fire(self.data_came)
+
+    def _not_found(self, state: Assigned, error: ClientError) -> None:
+        """The position stays wanted: after a pause, or once the caller has heard why it could not be had."""
+        if error.is_retriable:
+            self._try_later(state)
+        else:
+            state.error = error
