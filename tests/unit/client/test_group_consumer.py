@@ -10,14 +10,14 @@ import pytest
 from ottla.client.config import ConsumerConfig
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.core import GroupConsumerCore
-from ottla.client.group.subscriptions import encode_share
+from ottla.client.group.subscriptions import decode_member, encode_share
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from ottla.wire.apis.heartbeat import HeartbeatResponse
-from ottla.wire.apis.join_group import JoinGroupResponse
+from ottla.wire.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.wire.apis.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -35,7 +35,7 @@ FOR_EVER = 1_000
 class OneMember(FakeCluster):
     """A cluster whose coordinator, broker 1, takes a member in as a follower and gives it one partition."""
 
-    def __init__(self, strategy: str) -> None:
+    def __init__(self, *strategies: str, **membership: Any) -> None:
         super().__init__()
         self.topic("orders", [1])
         self.logs[ORDERS_0].append(bytes(build_batch([Record(None, b"x")] * 10)))
@@ -44,11 +44,12 @@ class OneMember(FakeCluster):
         self.script(ApiKey.JOIN_GROUP, *[self.joined] * FOR_EVER)
         self.script(ApiKey.SYNC_GROUP, *[self.synced] * FOR_EVER)
         self.script(ApiKey.HEARTBEAT, *[HeartbeatResponse()] * FOR_EVER)
-        membership = MembershipConfig(
-            partition_assignment_strategy=(strategy,), enable_auto_commit=False, session_timeout_ms=6_000
+        self.membership = MembershipConfig(
+            partition_assignment_strategy=strategies,
+            **{"enable_auto_commit": False, "session_timeout_ms": 6_000, **membership},
         )
         config = ConsumerConfig(auto_offset_reset="latest")
-        self.consumer = GroupConsumerCore(self.engine, "g", ["orders"], config, membership)
+        self.consumer = GroupConsumerCore(self.engine, "g", ["orders"], config, self.membership)
 
     def coordinator(self, asked: Any) -> FindCoordinatorResponse:
         found = Coordinator(key="g", node_id=1, host="broker", port=9001)
@@ -114,3 +115,32 @@ def test_a_share_whose_offsets_could_not_be_had_is_taken_over_the_next_time(clus
 
     assert cluster.position == 7
     assert cluster.consumer.membership.owned == {ORDERS_0}
+
+
+def owned_as_told(cluster: OneMember, assignor: str) -> tuple[TopicPartition, ...]:
+    """What the member said that it owns when it joined last."""
+    request = cluster.requests(ApiKey.JOIN_GROUP)[-1][2]
+    (blob,) = [row.metadata for row in request.protocols if row.name == assignor]
+    return decode_member(assignor, JoinGroupResponseMember(member_id="me", metadata=blob)).owned
+
+
+@pytest.mark.parametrize(
+    ("strategies", "told"),
+    [
+        (("range", "cooperative-sticky"), {"range": (), "cooperative-sticky": ()}),
+        (("sticky", "cooperative-sticky"), {"sticky": (ORDERS_0,), "cooperative-sticky": ()}),
+        (("cooperative-sticky",), {"cooperative-sticky": (ORDERS_0,)}),
+    ],
+)
+def test_what_an_eager_member_gave_up_before_it_joined_is_not_told_as_its_own(
+    strategies: tuple[str, ...], told: dict[str, tuple[TopicPartition, ...]]
+) -> None:
+    cluster = OneMember(*strategies)
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.position is not None)
+
+    gather = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    cluster.scripted[ApiKey.HEARTBEAT].appendleft(gather)
+    wait_for(cluster, lambda: cluster.generation == 2)
+
+    assert {name: owned_as_told(cluster, name) for name in strategies} == told

@@ -257,7 +257,9 @@ class Membership:
                 protocols=[
                     JoinGroupRequestProtocol(
                         name=each.name,
-                        metadata=encode_subscription(each.name, self.topics, held, self.generation),
+                        metadata=encode_subscription(
+                            each.name, self.topics, held, self.owned, self.generation
+                        ),
                     )
                     for each in self._assignors
                 ],
