@@ -26,7 +26,7 @@ from ottla.wire.apis.offset_fetch import (
 )
 from ottla.wire.apis.sync_group import SyncGroupResponse
 from ottla.wire.keys import ApiKey
-from support.fake_cluster import FakeCluster
+from support.fake_cluster import FakeCluster, FakeLog
 
 ORDERS_0 = TopicPartition("orders", 0)
 FOR_EVER = 1_000
@@ -40,6 +40,7 @@ class OneMember(FakeCluster):
         self.topic("orders", [1])
         self.logs[ORDERS_0].append(bytes(build_batch([Record(None, b"x")] * 10)))
         self.generation = 0
+        self.leads_without_sharing = False
         self.script(ApiKey.FIND_COORDINATOR, *[self.coordinator] * FOR_EVER)
         self.script(ApiKey.JOIN_GROUP, *[self.joined] * FOR_EVER)
         self.script(ApiKey.SYNC_GROUP, *[self.synced] * FOR_EVER)
@@ -58,6 +59,16 @@ class OneMember(FakeCluster):
     def joined(self, asked: Any) -> JoinGroupResponse:
         self.generation += 1
         name = asked.protocols[0].name
+        if self.leads_without_sharing:
+            row = JoinGroupResponseMember(member_id="me", metadata=asked.protocols[0].metadata)
+            return JoinGroupResponse(
+                generation_id=self.generation,
+                protocol_name=name,
+                leader="me",
+                member_id="me",
+                members=[row],
+                skip_assignment=True,
+            )
         return JoinGroupResponse(
             generation_id=self.generation, protocol_name=name, leader="another", member_id="me"
         )
@@ -144,3 +155,16 @@ def test_what_an_eager_member_gave_up_before_it_joined_is_not_told_as_its_own(
     wait_for(cluster, lambda: cluster.generation == 2)
 
     assert {name: owned_as_told(cluster, name) for name in strategies} == told
+
+
+def test_a_static_leader_that_came_back_still_notices_new_partitions() -> None:
+    cluster = OneMember("range", group_instance_id="static")
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    cluster.leads_without_sharing = True
+    wait_for(cluster, lambda: cluster.position is not None)
+    assert cluster.requests(ApiKey.SYNC_GROUP)[-1][2].assignments == []
+
+    cluster.logs[TopicPartition("orders", 1)] = FakeLog(2)
+    cluster.engine.refresh_soon()
+
+    wait_for(cluster, lambda: cluster.generation == 2)

@@ -232,7 +232,7 @@ class Membership:
         self.member_id, self.generation = joined.member_id, joined.generation_id
         self.is_leader = joined.leader == joined.member_id
         shares: list[SyncGroupRequestAssignment] = []
-        if self.is_leader and not joined.skip_assignment:
+        if self.is_leader:
             shares = yield from self._share_out(joined)
         share = yield from self._sync(joined, shares)
         gone, more = self.owned - share, share - self.owned
@@ -274,7 +274,10 @@ class Membership:
             return joined
 
     def _share_out(self, joined: JoinGroupResponse) -> Operation[list[SyncGroupRequestAssignment]]:
-        """The leader's part: the partitions of all that members want, by the chosen assignor."""
+        """The leader's part: the partitions of all that members want, by the chosen assignor.
+
+        A leader that came back to a group which keeps its shares (KIP-814) only watches the topics again.
+        """
         name = joined.protocol_name or ""
         if name not in ASSIGNORS:
             raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, name)
@@ -283,6 +286,8 @@ class Membership:
         self._engine.want_topics(*topics)
         yield from self._engine.refresh(self._engine.now_ms + self._engine.config.request_timeout_ms)
         self._counts = self._counts_of(topics)
+        if joined.skip_assignment:
+            return []
         shares = ASSIGNORS[name].assign(self._counts, members)
         return [
             SyncGroupRequestAssignment(member_id=member_id, assignment=encode_share(share))
