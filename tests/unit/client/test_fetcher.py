@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from ottla.client.config import ConsumerConfig
 from ottla.client.errors import BrokerError, CorruptBatch, OffsetOutOfRange, TimedOut
 from ottla.client.fetching.decoding import Chunk, ChunkReader
-from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.fetching.offsets import EARLIEST, LATEST, FoundOffset, list_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -22,32 +20,8 @@ from ottla.wire.apis.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from ottla.wire.keys import ApiKey
-from support.fake_cluster import HANG_UP, FakeCluster
-
-ORDERS_0 = TopicPartition("orders", 0)
-ORDERS_1 = TopicPartition("orders", 1)
-
-
-def a_cluster(leaders: list[int] | None = None, **settings: Any) -> FakeCluster:
-    cluster = FakeCluster(**settings)
-    cluster.topic("orders", leaders or [1])
-    return cluster
-
-
-def fill(cluster: FakeCluster, partition: TopicPartition, *batches: list[bytes]) -> None:
-    for values in batches:
-        cluster.logs[partition].append(bytes(build_batch([Record(None, v, (), 5) for v in values])))
-
-
-def a_consumer(cluster: FakeCluster, positions: dict[TopicPartition, int], **settings: Any) -> FetchCore:
-    consumer = FetchCore(cluster.engine, ConsumerConfig(**settings))
-    consumer.assign(positions)
-    return consumer
-
-
-def taken(cluster: FakeCluster, consumer: FetchCore, count: int = 500) -> list[bytes | None]:
-    cluster.run_until(lambda: consumer.has_data)
-    return [record.value for records in consumer.take(count).values() for record in records]
+from support.fake_cluster import HANG_UP
+from support.fetching import ORDERS_0, ORDERS_1, a_cluster, a_consumer, fill, taken
 
 
 def test_records_come_from_the_position_on() -> None:

@@ -18,6 +18,7 @@ from ottla.records.record import Record
 from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from ottla.wire.apis.heartbeat import HeartbeatResponse
 from ottla.wire.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ottla.wire.apis.offset_commit import OffsetCommitResponse
 from ottla.wire.apis.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -78,11 +79,14 @@ class OneMember(FakeCluster):
 
     @property
     def position(self) -> int | None:
-        return self.consumer.positions().get(ORDERS_0)
+        at = self.consumer.fetching.positions().get(ORDERS_0)
+        return at.offset if at is not None else None
 
 
-def committed(offset: int, code: int = 0, group_code: int = 0) -> OffsetFetchResponse:
-    row = OffsetFetchResponsePartitions(partition_index=0, committed_offset=offset, error_code=code)
+def committed(offset: int, code: int = 0, group_code: int = 0, epoch: int = -1) -> OffsetFetchResponse:
+    row = OffsetFetchResponsePartitions(
+        partition_index=0, committed_offset=offset, committed_leader_epoch=epoch, error_code=code
+    )
     topics = [OffsetFetchResponseTopics(name="orders", partitions=[row])]
     return OffsetFetchResponse(
         groups=[OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=group_code)]
@@ -168,3 +172,20 @@ def test_a_static_leader_that_came_back_still_notices_new_partitions() -> None:
     cluster.engine.refresh_soon()
 
     wait_for(cluster, lambda: cluster.generation == 2)
+
+
+def test_the_leader_epoch_is_committed_with_the_offset_and_told_by_who_takes_over(cluster: OneMember) -> None:
+    cluster.logs[ORDERS_0].data.clear()
+    cluster.logs[ORDERS_0].end_offset = 0
+    cluster.logs[ORDERS_0].leader_epoch = 5
+    cluster.logs[ORDERS_0].append(bytes(build_batch([Record(None, b"x")] * 10)))
+    cluster.script(ApiKey.OFFSET_FETCH, committed(7, epoch=4))
+    cluster.script(ApiKey.OFFSET_COMMIT, OffsetCommitResponse())
+    wait_for(cluster, lambda: cluster.consumer.has_news)
+    cluster.consumer.take(100)
+    cluster.run(cluster.consumer.commit())
+
+    (asked,) = cluster.requests(ApiKey.FETCH)[0][2].topics[0].partitions
+    (kept,) = cluster.requests(ApiKey.OFFSET_COMMIT)[0][2].topics[0].partitions
+    assert (asked.fetch_offset, asked.last_fetched_epoch) == (7, 4)
+    assert (kept.committed_offset, kept.committed_leader_epoch) == (10, 5)

@@ -1,23 +1,14 @@
 """One assigned partition: how far its reader is, how far fetching is, and what stands in the way."""
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Container
 
 from ottla.client.errors import ClientError
-from ottla.client.fetching.decoding import Chunk, ChunkReader
+from ottla.client.fetching.decoding import NO_EPOCH, Chunk, ChunkReader, Position
 from ottla.model.ids import TopicPartition
 
 CHUNKS_MAX = 2
 """So many fetched chunks of a partition wait at most for their reader."""
-
-NO_EPOCH = -1
-
-
-class Position(NamedTuple):
-    """The next offset, and the leader epoch of the record before it (-1 if that is not known)."""
-
-    offset: int
-    leader_epoch: int = NO_EPOCH
 
 
 class Assigned:
@@ -60,7 +51,7 @@ class Assigned:
         self.preferred_until_ms = 0
 
     def move_to(self, offset_or_time: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on from an offset, or (below 0) from an end of the log."""
+        """Go on from an offset (behind a record of that epoch), or (below 0) from an end of the log."""
         self.chunks.clear()
         self.reader = None
         self.error = None
@@ -70,6 +61,25 @@ class Assigned:
         self.wanted_timestamp = None if is_offset else offset_or_time
         self.position = self.fetch_offset = offset_or_time if is_offset else -1
         self.position_epoch = self.fetch_epoch = leader_epoch
+
+    def reached(self, offset: int, leader_epoch: int) -> None:
+        """The reader has come so far."""
+        self.position, self.position_epoch = offset, leader_epoch
+
+    def known_position(self) -> Position | None:
+        """Where the reader is; ``None`` while that is not known."""
+        return Position(self.position, self.position_epoch) if self.position >= 0 else None
+
+    def prefer(self, replica: int, until_ms: int) -> None:
+        """Fetch from this broker for a time: the leader says that it is nearer."""
+        self.preferred_replica, self.preferred_until_ms = replica, until_ms
+
+    def source(self, leader: int | None, brokers: Container[int], now_ms: int) -> int | None:
+        """The broker to fetch from: the preferred one while that holds and its address is known."""
+        preferred = self.preferred_replica
+        if preferred is not None and now_ms < self.preferred_until_ms and preferred in brokers:
+            return preferred
+        return leader
 
     @property
     def has_bytes(self) -> bool:

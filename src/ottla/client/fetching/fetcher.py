@@ -6,14 +6,29 @@ from ottla.client.config import ConsumerConfig
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.metadata import Broker
 from ottla.client.engine.tasks import Operation, Signal, ask, wait_for
-from ottla.client.errors import BrokerError, ClientClosed, ClientError, CorruptBatch, OffsetOutOfRange
+from ottla.client.errors import (
+    BrokerError,
+    ClientClosed,
+    ClientError,
+    CorruptBatch,
+    LogTruncated,
+    OffsetOutOfRange,
+    UnsupportedByBroker,
+)
 from ottla.client.fetching.assigned import Assigned
-from ottla.client.fetching.decoding import Chunk, ChunkReader
+from ottla.client.fetching.decoding import NO_EPOCH, Chunk, ChunkReader, Position
 from ottla.client.fetching.offsets import EARLIEST, LATEST, ask_leader, why_unknown
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
-from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from ottla.wire.apis.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from ottla.wire.primitives import ZERO_UUID
 
 LAST_VERSION_WITH_NAMES = 12
@@ -32,20 +47,22 @@ class FetchCore:
         """Brokers with a fetch on its way."""
         self._asked_for_offsets: set[int] = set()
         """Brokers that are asked where positions are."""
+        self._tells_epochs = True
         self._wake = Signal()
         engine.spawn(self._pump())
         engine.spawn(self._watch_metadata())
 
     # What users do
 
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+    def assign(self, positions: Mapping[TopicPartition, int | Position]) -> None:
         """Read these partitions and no others, from an offset, ``EARLIEST`` or ``LATEST``.
 
-        A partition that stays assigned is moved as well.
+        A partition that stays assigned is moved as well. With the leader epoch of a position it is noticed
+        when the log no longer has what was before it.
         """
         self._assigned = {partition: Assigned(partition) for partition in positions}
-        for partition, offset in positions.items():
-            self._assigned[partition].move_to(offset)
+        for partition, start in positions.items():
+            self._assigned[partition].move_to(*(start if isinstance(start, Position) else (start,)))
         self._engine.want_topics(*{partition.topic for partition in positions})
         self._engine.fire(self._wake)
 
@@ -68,6 +85,11 @@ class FetchCore:
         """The offset of the next record; ``None`` while it is not known."""
         position = self._assigned[partition].position
         return position if position >= 0 else None
+
+    def positions(self) -> dict[TopicPartition, Position]:
+        """The next offset of every partition where it is known, with the epoch of the record before it."""
+        found = {name: state.known_position() for name, state in self._assigned.items()}
+        return {name: position for name, position in found.items() if position is not None}
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """The end of what can be read, as the last response said."""
@@ -98,7 +120,7 @@ class FetchCore:
             if not state.is_paused and state.chunks:
                 taken[state.name] = list(state.chunks)
                 state.chunks.clear()
-                state.position = state.fetch_offset
+                state.reached(state.fetch_offset, state.fetch_epoch)
             if not taken:
                 self._raise_error(state)
         self._take_turns(taken)
@@ -128,14 +150,15 @@ class FetchCore:
                     state.chunks.popleft(),
                     skips_aborted=self.config.isolation_level == "read_committed",
                     checks_crcs=self.config.check_crcs,
+                    leader_epoch=state.position_epoch,
                 )
             try:
                 records = state.reader.take(count_max)
             except CorruptBatch as corrupt:
-                state.move_to(state.reader.next_offset)
+                state.move_to(state.reader.next_offset, state.reader.leader_epoch)
                 state.error = corrupt
                 return []
-            state.position = state.reader.next_offset
+            state.reached(state.reader.next_offset, state.reader.leader_epoch)
             if records:
                 return records
             state.reader = None
@@ -152,9 +175,9 @@ class FetchCore:
         while True:
             now_ms = self._engine.now_ms
             self._locate(now_ms)
-            for leader in self._leaders_to_ask(now_ms):
-                self._asked.add(leader)
-                self._engine.spawn(self._fetch_from(leader))
+            for source in self._sources_to_ask(now_ms):
+                self._asked.add(source)
+                self._engine.spawn(self._fetch_from(source))
             later = [s.not_before_ms for s in self._assigned.values() if s.not_before_ms > now_ms]
             wait_ms = min(later) - now_ms if later else None
             yield from wait_for(self._wake, wait_ms)
@@ -164,44 +187,51 @@ class FetchCore:
             yield from wait_for(self._engine.metadata_came)
             self._engine.fire(self._wake)
 
-    def _leaders_to_ask(self, now_ms: int) -> set[int]:
-        leaders: set[int] = set()
+    def _sources_to_ask(self, now_ms: int) -> set[int]:
+        sources: set[int] = set()
         for state in self._assigned.values():
             if state.is_fetchable(now_ms):
-                leader = self._engine.metadata.leader_of(state.name)
-                if leader is None:
+                source = self._source_of(state, now_ms)
+                if source is None:
                     self._engine.refresh_soon()
-                elif leader not in self._asked:
-                    leaders.add(leader)
-        return leaders
+                elif source not in self._asked:
+                    sources.add(source)
+        return sources
 
-    def _fetch_from(self, leader: int) -> Operation[None]:
+    def _source_of(self, state: Assigned, now_ms: int) -> int | None:
+        metadata = self._engine.metadata
+        return state.source(metadata.leader_of(state.name), metadata.brokers, now_ms)
+
+    def _fetch_from(self, source: int) -> Operation[None]:
         now_ms = self._engine.now_ms
         states = [
             state
             for state in self._assigned.values()
-            if state.is_fetchable(now_ms) and self._engine.metadata.leader_of(state.name) == leader
+            if state.is_fetchable(now_ms) and self._source_of(state, now_ms) == source
         ]
         if not states:
-            self._asked.discard(leader)
+            self._asked.discard(source)
             return
         offsets = {state.name: state.fetch_offset for state in states}
         request, version_max = self._request(states)
         timeout_ms = self._engine.config.request_timeout_ms + self.config.fetch_max_wait_ms
         try:
             response = yield from ask(
-                leader, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms
+                source, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms
             )
             if response.error_code:
                 raise BrokerError(response.error_code)
         except ClientClosed:
             return
         except ClientError as error:
-            for state in states:
-                self._failed(state, error)
+            if isinstance(error, UnsupportedByBroker) and self._tells_epochs:
+                self._tells_epochs = False  # A broker before Kafka 2.7, which knows no last fetched epoch.
+            else:
+                for state in states:
+                    self._failed(state, error, source)
         else:
-            self._take_response(offsets, response)
-        self._asked.discard(leader)
+            self._take_response(source, offsets, response)
+        self._asked.discard(source)
         self._engine.fire(self._wake)
         if self.has_data:
             self._engine.fire(self.data_came)
@@ -210,14 +240,19 @@ class FetchCore:
         topics: dict[str, FetchTopic] = {}
         for state in states:
             info = self._engine.metadata.partition(state.name)
+            leader_epoch = info.leader_epoch if info is not None else NO_EPOCH
+            is_told = self._tells_epochs and state.fetch_epoch <= leader_epoch
             name = state.name.topic
             if name not in topics:
                 topics[name] = FetchTopic(topic=name, topic_id=self._engine.metadata.topics[name].topic_id)
             topics[name].partitions.append(
                 FetchPartition(
                     partition=state.name.partition,
-                    current_leader_epoch=info.leader_epoch if info is not None else -1,
+                    current_leader_epoch=leader_epoch,
                     fetch_offset=state.fetch_offset,
+                    # One that is ahead of the leader's is of a topic with the same name that was deleted, or
+                    # the metadata are old: nothing can be said of it.
+                    last_fetched_epoch=state.fetch_epoch if is_told else NO_EPOCH,
                     partition_max_bytes=self.config.max_partition_fetch_bytes,
                 )
             )
@@ -232,7 +267,9 @@ class FetchCore:
         has_all_ids = all(topic.topic_id != ZERO_UUID for topic in request.topics)
         return request, None if has_all_ids else LAST_VERSION_WITH_NAMES
 
-    def _take_response(self, offsets: Mapping[TopicPartition, int], response: FetchResponse) -> None:
+    def _take_response(
+        self, source: int, offsets: Mapping[TopicPartition, int], response: FetchResponse
+    ) -> None:
         endpoints = [Broker(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
         for topic in response.responses:
             name = topic.topic or self._engine.metadata.name_of(topic.topic_id)
@@ -246,12 +283,16 @@ class FetchCore:
                     self._engine.metadata.learn_leader(
                         partition, hint.leader_id, hint.leader_epoch, endpoints
                     )
-                    self._failed(state, BrokerError(row.error_code, str(partition)))
+                    self._failed(state, BrokerError(row.error_code, str(partition)), source)
+                elif row.diverging_epoch.end_offset >= 0:
+                    self._diverged(state, row.diverging_epoch)
                 else:
                     self._arrived(state, row)
 
     def _arrived(self, state: Assigned, row: PartitionData) -> None:
         state.high_watermark = row.high_watermark
+        if row.preferred_read_replica >= 0:
+            self._prefer(state, row.preferred_read_replica)
         data = bytes(row.records) if row.records is not None else b""
         if not data:
             return
@@ -266,19 +307,41 @@ class FetchCore:
             aborted,
         )
         try:
-            end_offset = chunk.end_offset()
+            end = chunk.end()
         except CorruptBatch as corrupt:
             state.error = corrupt
             return
-        if end_offset is None:
+        if end is None:
             state.error = BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{state.name}: no whole batch was sent")
             return
-        state.fetch_offset = end_offset
+        state.fetch_offset, state.fetch_epoch = end
         state.chunks.append(chunk)
 
-    def _failed(self, state: Assigned, error: ClientError) -> None:
+    def _prefer(self, state: Assigned, replica: int) -> None:
+        """The leader sends us to a replica in our rack; how long that holds is Kafka's rule."""
+        now_ms = self._engine.now_ms
+        state.prefer(replica, now_ms + self._engine.config.metadata_max_age_ms)
+        if replica not in self._engine.metadata.brokers:
+            self._try_later(state)
+
+    def _diverged(self, state: Assigned, diverging: EpochEndOffset) -> None:
+        """What was fetched last is not in the log any more: go on where the log parts from it."""
+        if state.position <= diverging.end_offset:  # Nothing of it was handed out.
+            state.move_to(state.position, min(state.position_epoch, diverging.epoch))
+        elif self.config.auto_offset_reset == "none":
+            state.move_to(state.position, state.position_epoch)
+            state.error = LogTruncated(state.name, state.position, diverging.end_offset)
+        else:
+            state.move_to(diverging.end_offset, diverging.epoch)
+
+    def _failed(self, state: Assigned, error: ClientError, source: int) -> None:
         code = error.code if isinstance(error, BrokerError) else None
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if state.preferred_replica == source:
+            state.preferred_replica = None  # Whatever it was, the leader knows better.
+            self._try_later(state)
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE and state.has_bytes:
+            self._try_later(state)  # What came before is handed out first.
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif error.is_retriable:
             self._try_later(state)
@@ -341,7 +404,7 @@ class FetchCore:
                     code = ErrorCode.UNKNOWN_SERVER_ERROR if row is None else row.error_code
                     self._not_found(state, BrokerError(code, str(state.name)))
                 else:
-                    state.move_to(row.offset)
+                    state.move_to(row.offset, row.leader_epoch)
         self._asked_for_offsets.discard(leader)
         self._engine.fire(self._wake)
         if self.has_data:

@@ -6,6 +6,7 @@ from typing import Protocol
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import ANY_BROKER, BrokerLane, Operation, Signal, Task, ask, wait_for
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, ConnectionLost, UnsupportedByBroker
+from ottla.client.fetching.decoding import Position
 from ottla.client.group.assignors import ASSIGNORS
 from ottla.client.group.assignors.protocol import NO_GENERATION
 from ottla.client.group.config import MembershipConfig
@@ -106,7 +107,7 @@ class Membership:
                 yield from self._ask_quietly(request)
             self._forget()
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> Operation[None]:
+    def commit(self, offsets: Mapping[TopicPartition, Position]) -> Operation[None]:
         """Commit in the name of this generation; what may pass is tried again for a time."""
         deadline_ms = self._engine.now_ms + self._engine.config.default_api_timeout_ms
         attempts = 0
@@ -126,11 +127,15 @@ class Membership:
             attempts += 1
             yield from self._engine.pause(attempts, deadline_ms)
 
-    def _commit_once(self, offsets: Mapping[TopicPartition, int]) -> Operation[None]:
+    def _commit_once(self, offsets: Mapping[TopicPartition, Position]) -> Operation[None]:
         topics: dict[str, OffsetCommitRequestTopic] = {}
-        for tp, offset in offsets.items():
+        for tp, position in offsets.items():
             topic = topics.setdefault(tp.topic, OffsetCommitRequestTopic(name=tp.topic, partitions=[]))
-            row = OffsetCommitRequestPartition(partition_index=tp.partition, committed_offset=offset)
+            row = OffsetCommitRequestPartition(
+                partition_index=tp.partition,
+                committed_offset=position.offset,
+                committed_leader_epoch=position.leader_epoch,
+            )
             topic.partitions.append(row)
         request = OffsetCommitRequest(
             group_id=self.group,
