@@ -81,7 +81,9 @@ class ProducerCore:
     # What users do
 
     def send(self, topic: str, record: Record, partition: int | None = None) -> Delivery:
-        """Take a record. ``RecordTooLarge`` and ``BufferFull`` are raised at once, all else comes later."""
+        """Take a record. What can never be sent is refused at once, as is too much; all else comes later."""
+        if self._engine.is_closed:
+            raise ClientClosed("the client was closed")
         size = size_of(record)
         if HEADER_SIZE + size > self.config.max_request_size:
             raise RecordTooLarge(
@@ -205,10 +207,14 @@ class ProducerCore:
     # Batches find their broker
 
     def _sender(self) -> Operation[None]:
-        while True:
-            wake_at_ms = self._drain()
-            wait_ms = None if wake_at_ms is None else max(0, wake_at_ms - self._engine.now_ms)
-            yield from wait_for(self._wake, wait_ms)
+        """Sends what is ready, until the client is closed: nobody sends the rest."""
+        try:
+            while True:
+                wake_at_ms = self._drain()
+                wait_ms = None if wake_at_ms is None else max(0, wake_at_ms - self._engine.now_ms)
+                yield from wait_for(self._wake, wait_ms)
+        except ClientClosed:
+            self.close()
 
     def _watch_metadata(self) -> Operation[None]:
         while True:
