@@ -18,6 +18,7 @@ from ottla.records.record import Record
 from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from ottla.wire.apis.heartbeat import HeartbeatResponse
 from ottla.wire.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ottla.wire.apis.leave_group import LeaveGroupResponse
 from ottla.wire.apis.offset_commit import OffsetCommitResponse
 from ottla.wire.apis.offset_fetch import (
     OffsetFetchResponse,
@@ -189,3 +190,23 @@ def test_the_leader_epoch_is_committed_with_the_offset_and_told_by_who_takes_ove
     (kept,) = cluster.requests(ApiKey.OFFSET_COMMIT)[0][2].topics[0].partitions
     assert (asked.fetch_offset, asked.last_fetched_epoch) == (7, 4)
     assert (kept.committed_offset, kept.committed_leader_epoch) == (10, 5)
+
+
+def test_a_program_that_does_not_poll_loses_its_share_until_it_polls_again(cluster: OneMember) -> None:
+    cluster = OneMember(*cluster.membership.partition_assignment_strategy, max_poll_interval_ms=10_000)
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    cluster.script(ApiKey.LEAVE_GROUP, LeaveGroupResponse())
+    wait_for(cluster, lambda: cluster.position is not None)
+    member = cluster.consumer.membership
+
+    for _ in range(4):
+        cluster.pass_time(9_000)
+        cluster.consumer.looks_for_news()
+    assert member.owned == {ORDERS_0}
+
+    cluster.pass_time(60_000, step_ms=100)
+    assert len(cluster.requests(ApiKey.LEAVE_GROUP)) == 1
+    assert (cluster.generation, member.owned, cluster.consumer.take(100)) == (1, frozenset(), {})
+
+    wait_for(cluster, lambda: member.owned == {ORDERS_0})
+    assert cluster.generation == 2

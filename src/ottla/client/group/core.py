@@ -50,8 +50,14 @@ class GroupConsumerCore:
         """Whether ``take`` would give or raise something."""
         return self.membership.error is not None or self.fetching.has_data
 
+    def looks_for_news(self) -> bool:
+        """``has_news``, asked by one who polls: so the member is known to be at work."""
+        self.membership.polled()
+        return self.has_news
+
     def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
         """The next records of this member's share; why it is out for good is raised instead."""
+        self.membership.polled()
         if self.membership.error is not None:
             raise self.membership.error
         self._processed = self.fetching.positions()

@@ -83,6 +83,8 @@ class Membership:
         self._coordinator: BrokerLane | None = None
         self._counts: dict[str, int] = {}
         self._wake = Signal()
+        self._polled = Signal()
+        self._polled_at_ms = engine.now_ms
         self._is_leaving = False
         engine.want_topics(*self.topics)
         self._task: Task[None] = engine.spawn(self._live())
@@ -101,11 +103,13 @@ class Membership:
             self._engine.cancel(self._task)
             if self.owned:
                 yield from self._drop(self.owned)
-            if self.member_id and self.config.group_instance_id is None and self._coordinator is not None:
-                identity = MemberIdentity(member_id=self.member_id)
-                request = LeaveGroupRequest(group_id=self.group, members=[identity])
-                yield from self._ask_quietly(request)
+            yield from self._say_goodbye()
             self._forget()
+
+    def polled(self) -> None:
+        """The program asks for records: it is alive, and what it reads is in good hands."""
+        self._polled_at_ms = self._engine.now_ms
+        self._engine.fire(self._polled)
 
     def commit(self, offsets: Mapping[TopicPartition, Position]) -> Operation[None]:
         """Commit in the name of this generation; what may pass is tried again for a time."""
@@ -327,9 +331,14 @@ class Membership:
     # -- staying -------------------------------------------------------------------------------
 
     def _stay(self) -> Operation[None]:
-        """Heartbeats, until the group gathers anew or the topics that this leader shared out have changed."""
+        """Heartbeats, until the group gathers anew or the topics that this leader shared out have changed; or
+        until the program has not polled for too long."""
         while self.is_stable and not self._is_leaving:
-            yield from wait_for(self._wake, self.config.heartbeat_interval_ms)
+            wait_ms = min(self.config.heartbeat_interval_ms, max(0, self._poll_time_left_ms()) + 1)
+            yield from wait_for(self._wake, wait_ms)
+            if self._poll_time_left_ms() < 0:
+                yield from self._step_out()
+                return
             if self.is_leader and self._counts_of(self._counts) != self._counts:
                 return
             request = HeartbeatRequest(
@@ -353,8 +362,23 @@ class Membership:
             elif code:
                 raise BrokerError(code)
 
-    def _ask_quietly(self, request: LeaveGroupRequest) -> Operation[None]:
-        assert self._coordinator is not None, "who is in a group knows its coordinator"
+    def _poll_time_left_ms(self) -> int:
+        return self._polled_at_ms + self.config.max_poll_interval_ms - self._engine.now_ms
+
+    def _step_out(self) -> Operation[None]:
+        """The program has not polled for too long: others get what it read, until it polls again."""
+        yield from self._lose()
+        yield from self._say_goodbye()
+        self._forget()
+        self._engine.fire(self.changed)
+        while self._poll_time_left_ms() < 0:
+            yield from wait_for(self._polled)
+
+    def _say_goodbye(self) -> Operation[None]:
+        """Tell the group that a member leaves; a static one stays until its session ends."""
+        if not self.member_id or self.config.group_instance_id is not None or self._coordinator is None:
+            return
+        request = LeaveGroupRequest(group_id=self.group, members=[MemberIdentity(member_id=self.member_id)])
         lane = BrokerLane(self._coordinator.broker, f"{self._coordinator.lane}/commits")
         try:
             yield from ask(lane, request, LeaveGroupResponse, timeout_ms=LEAVE_MS_MAX)
