@@ -66,6 +66,7 @@ class FakeLog:
     start_offset: int = 0
     producers: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     """Of each producer, the last batches: first sequence, the one after its last, first offset."""
+    epochs: dict[int, int] = field(default_factory=dict)
 
     def append(self, records: bytes | memoryview) -> tuple[int, int]:
         """Error code and base offset."""
@@ -73,14 +74,17 @@ class FakeLog:
         header = read_header(batch)
         first, last = header.base_sequence, header.base_sequence + header.record_count
         if header.producer_id >= 0:
-            known = self.producers.setdefault(header.producer_id, [])
+            if header.producer_epoch < self.epochs.get(header.producer_id, 0):
+                return ErrorCode.INVALID_PRODUCER_EPOCH, -1
+            is_known_epoch = header.producer_epoch == self.epochs.get(header.producer_id, 0)
+            known = self.producers.get(header.producer_id, []) if is_known_epoch else []
             for before, after, offset in known:
                 if (before, after) == (first, last):
                     return ErrorCode.NONE, offset
             if first != (known[-1][1] if known else 0):
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
-            known.append((first, last, self.end_offset))
-            del known[:-5]
+            self.epochs[header.producer_id] = header.producer_epoch
+            self.producers[header.producer_id] = [*known, (first, last, self.end_offset)][-5:]
         stamp(batch, 0, self.end_offset, self.leader_epoch)
         self.data.append(batch)
         self.end_offset += header.record_count

@@ -5,6 +5,7 @@ from typing import Any
 from ottla.client.config import ProducerConfig
 from ottla.client.producing.producer import ProducerCore
 from ottla.model.ids import TopicPartition
+from ottla.records.batch import read_header
 from ottla.records.record import Record
 from ottla.wire.apis.produce import (
     LeaderIdAndEpoch,
@@ -13,6 +14,7 @@ from ottla.wire.apis.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from ottla.wire.keys import ApiKey
 from support.fake_cluster import FakeCluster
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -57,3 +59,15 @@ def refusal(code: int, *, leader: LeaderIdAndEpoch | None = None) -> Any:
 
 def values_in(cluster: FakeCluster, partition: TopicPartition = ORDERS_0) -> list[bytes | None]:
     return [record.value for record in cluster.logs[partition].records()]
+
+
+def numbers_sent(cluster: FakeCluster, partition: int = 0) -> list[tuple[int, int, int]]:
+    """Producer id, epoch and first sequence of every batch that was sent to a partition."""
+    data = [
+        data.records
+        for _, _, request in cluster.requests(ApiKey.PRODUCE)
+        for data in request.topic_data[0].partition_data
+        if data.index == partition
+    ]
+    headers = [read_header(records) for records in data if records is not None]
+    return [(header.producer_id, header.producer_epoch, header.base_sequence) for header in headers]

@@ -198,7 +198,7 @@ class CoordinatorHost:
         self._node.partitions.append_internal(
             partition,
             _batch_of(write, self._node.clock.wall_ms()),
-            groups.offsets_commit_required_acks,
+            groups.offsets_commit_required_acks if write.acks is None else write.acks,
             groups.offsets_commit_timeout_ms,
             settled,
         )

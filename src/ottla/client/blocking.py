@@ -43,6 +43,8 @@ CLOSE_MS_MAX = 5_000
 """How long closing waits for the last bytes to go out."""
 
 _BUFFERS_PER_WRITE = 256
+_READS_MAX = 100
+"""So often sockets are read before those are given up on whose time is over."""
 _Address: TypeAlias = tuple[
     socket.AddressFamily,
     socket.SocketKind,
@@ -213,6 +215,7 @@ class Client:
     def turn(self, wait_ms: int | None) -> None:
         """One turn: what is due, what can be sent, what has come. Waits for it at most so long."""
         engine = self.engine
+        self._read_before_the_tick()
         engine.tick(_monotonic_ms())
         self._perform()
         next_tick_ms = engine.next_tick_ms()
@@ -223,6 +226,20 @@ class Client:
             self._serve(key.data, events)
         engine.tick(_monotonic_ms())
         self._perform()
+
+    def _read_before_the_tick(self) -> None:
+        """An answer that lay here while the program did something else did not come too late."""
+        now_ms = _monotonic_ms()
+        due_ms = self.engine.next_tick_ms()
+        if due_ms is None or due_ms > now_ms:
+            return
+        self.engine.catch_up(now_ms)
+        for _ in range(_READS_MAX):
+            ready = self._selector.select(0)
+            if not ready:
+                return
+            for key, events in ready:
+                self._serve(key.data, events)
 
     def _perform(self) -> None:
         while outputs := self.engine.take_outputs():

@@ -91,6 +91,18 @@ class OffsetOutOfRange(ClientError):
         super().__init__(f"{partition}: offset {offset} is out of range")
 
 
+class LogTruncated(OffsetOutOfRange):
+    """Records that were read are gone from the log (an unclean election), and there is no reset.
+
+    ``end_offset`` is where the log parts from what was read.
+    """
+
+    def __init__(self, partition: TopicPartition, offset: int, end_offset: int) -> None:
+        super().__init__(partition, offset)
+        self.end_offset = end_offset
+        self.args = (f"{partition}: read up to {offset}, but the log was cut at {end_offset}",)
+
+
 class CorruptBatch(ClientError):
     """A broker sent a batch whose bytes are not those that were written."""
 

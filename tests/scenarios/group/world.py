@@ -12,7 +12,6 @@ from ottla.coordinator.group.effects import Answer, Append, Effect, Moment, Stor
 from ottla.coordinator.group.loader import Loader
 from ottla.coordinator.group.members import Protocol
 from ottla.coordinator.group.offsets import Commit
-from ottla.coordinator.group.queries import fetch_offsets
 from ottla.coordinator.group.rebalance import Join
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -73,8 +72,10 @@ class GroupWorld:
         return self.said
 
     def do_config(self, **options: str) -> None:
+        """Settings as of now; those of a shard that is at work change when it moves."""
         self.config = GroupConfig(**{name: int(value) for name, value in options.items()})
-        self.shard = self._new_shard()
+        if not self.log:
+            self.shard = self._new_shard()
 
     def do_join(self, name: str, **options: str) -> None:
         who = self.consumers.setdefault(name, Consumer(name))
@@ -144,9 +145,11 @@ class GroupWorld:
         request = Commit(GROUP, who.member_id, who.instance_id, generation, {_tp(partition): offset}, {})
         self._perform(self.shard.commit(self._token(who), request, self.now))
 
-    def do_fetch(self, partition: str) -> None:
-        answer = fetch_offsets(self.shard.groups.get(GROUP), GROUP, [_tp(partition)])
-        self.said.append(f"{partition} committed={answer.topics[0].partitions[0].committed_offset}")
+    def do_fetch(self, partition: str, *flags: str) -> None:
+        answer = self.shard.fetch(GROUP, [_tp(partition)], require_stable="stable" in flags)
+        row = answer.topics[0].partitions[0]
+        outcome = f"committed={row.committed_offset}" if not row.error_code else _name(row.error_code)
+        self.said.append(f"{partition} {outcome}")
 
     def do_delete(self) -> None:
         error, effects = self.shard.delete_group(GROUP, self.now)

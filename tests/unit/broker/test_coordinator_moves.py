@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from ottla.broker.coordinator_host import OFFSETS_TOPIC
+from ottla.config.areas import BrokerConfig
 from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.records import offset_record
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
+from ottla.wire.apis.delete_groups import DeleteGroupsRequest
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.apis.offset_commit import (
     OffsetCommitRequest,
@@ -31,6 +33,7 @@ from ottla.wire.apis.write_txn_markers import (
 )
 from ottla.zookeeper.ops import ANY_VERSION, Data, GetData, SetData
 from support.led_broker import ME, SECOND, TOPIC, LedBroker
+from support.node_bench import a_config
 
 GROUP = "readers"
 LOAD_MS = 1_000
@@ -39,8 +42,8 @@ LOAD_MS = 1_000
 class Coordinator(LedBroker):
     """Broker 1; it leads a topic that is read, and the test says who leads the offsets."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, config: BrokerConfig | None = None) -> None:
+        super().__init__(config)
         self.lead(isr=(ME,))
         self.topic, self.topic_id = OFFSETS_TOPIC, b"offsets of all.."
         self.epoch = 0
@@ -140,6 +143,27 @@ def test_groups_are_read_again_when_epochs_were_missed() -> None:
     assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     broker.advance(LOAD_MS)
     assert broker.committed() == 5
+
+
+def test_a_deleted_group_does_not_come_back_though_too_few_replicas_are_in_sync() -> None:
+    broker = Coordinator(a_config(**{"min.insync.replicas": "2"}))
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    key, value = offset_record(GROUP, TopicPartition(TOPIC, 0), CommittedOffset(9, -1, "", 0))
+    broker.node.partitions.append_internal(
+        TopicPartition(OFFSETS_TOPIC, 0), build_batch([Record(key, value)]), 1, 1_000, lambda _: None
+    )
+    broker.lead_offsets(epoch=broker.epoch + 2)
+    broker.advance(LOAD_MS)
+    assert broker.commit(10) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert broker.committed() == 9
+
+    answer = broker.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+    broker.lead_offsets(epoch=broker.epoch + 2)
+    broker.advance(LOAD_MS)
+
+    assert [row.error_code for row in answer.results] == [ErrorCode.NONE]
+    assert broker.committed() == -1
 
 
 # -- offsets in transactions ---------------------------------------------------------------------

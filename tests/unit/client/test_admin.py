@@ -157,6 +157,20 @@ def test_groups_are_listed_from_all_brokers() -> None:
     assert sorted(group.group_id for group in groups) == ["a", "b"]
 
 
+def test_a_coordinator_that_still_loads_is_asked_for_its_groups_again() -> None:
+    cluster = FakeCluster(brokers=1)
+    cluster.script(
+        ApiKey.LIST_GROUPS,
+        ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ListGroupsResponse(groups=[ListedGroup(group_id="a")]),
+    )
+
+    groups = cluster.run(list_groups(cluster.engine))
+
+    assert [group.group_id for group in groups] == ["a"]
+
+
 def test_a_group_is_asked_of_its_coordinator_also_when_that_moved() -> None:
     cluster = FakeCluster()
     cluster.script(

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from ottla.client.config import ConsumerConfig
 from ottla.client.errors import BrokerError, CorruptBatch, OffsetOutOfRange, TimedOut
 from ottla.client.fetching.decoding import Chunk, ChunkReader
-from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.fetching.offsets import EARLIEST, LATEST, FoundOffset, list_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -16,33 +14,14 @@ from ottla.records.builder import build_batch
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from ottla.wire.apis.fetch import FetchResponse
+from ottla.wire.apis.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from ottla.wire.keys import ApiKey
-from support.fake_cluster import HANG_UP, FakeCluster
-
-ORDERS_0 = TopicPartition("orders", 0)
-ORDERS_1 = TopicPartition("orders", 1)
-
-
-def a_cluster(leaders: list[int] | None = None, **settings: Any) -> FakeCluster:
-    cluster = FakeCluster(**settings)
-    cluster.topic("orders", leaders or [1])
-    return cluster
-
-
-def fill(cluster: FakeCluster, partition: TopicPartition, *batches: list[bytes]) -> None:
-    for values in batches:
-        cluster.logs[partition].append(bytes(build_batch([Record(None, v, (), 5) for v in values])))
-
-
-def a_consumer(cluster: FakeCluster, positions: dict[TopicPartition, int], **settings: Any) -> FetchCore:
-    consumer = FetchCore(cluster.engine, ConsumerConfig(**settings))
-    consumer.assign(positions)
-    return consumer
-
-
-def taken(cluster: FakeCluster, consumer: FetchCore, count: int = 500) -> list[bytes | None]:
-    cluster.run_until(lambda: consumer.has_data)
-    return [record.value for records in consumer.take(count).values() for record in records]
+from support.fake_cluster import HANG_UP
+from support.fetching import ORDERS_0, ORDERS_1, a_cluster, a_consumer, fill, taken
 
 
 def test_records_come_from_the_position_on() -> None:
@@ -174,6 +153,78 @@ def test_a_corrupt_batch_is_raised() -> None:
 
     with pytest.raises(CorruptBatch, match="CRC"):
         taken(cluster, a_consumer(cluster, {ORDERS_0: 0}))
+
+
+def test_records_before_a_corrupt_batch_are_handed_out_and_the_position_stays_there() -> None:
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a", b"b"], [b"broken"], [b"c"])
+    cluster.logs[ORDERS_0].data[1][-1] ^= 1
+    consumer = a_consumer(cluster, {ORDERS_0: 0})
+
+    assert taken(cluster, consumer) == [b"a", b"b"]
+    for _ in range(2):
+        with pytest.raises(CorruptBatch, match="at 2 has a wrong CRC"):
+            taken(cluster, consumer)
+        assert consumer.position(ORDERS_0) == 2
+
+    consumer.seek(ORDERS_0, 3)
+    assert taken(cluster, consumer) == [b"c"]
+
+
+def test_an_error_of_one_partition_costs_no_records_of_another() -> None:
+    cluster = a_cluster([1, 1])
+    fill(cluster, ORDERS_0, [b"a"])
+    fill(cluster, ORDERS_1, [b"broken"])
+    cluster.logs[ORDERS_1].data[0][-1] ^= 1
+    consumer = a_consumer(cluster, {ORDERS_0: 0, ORDERS_1: 0})
+
+    assert taken(cluster, consumer) == [b"a"]
+    fill(cluster, ORDERS_0, [b"b"])
+    with pytest.raises(CorruptBatch, match="orders-1"):
+        taken(cluster, consumer)
+    assert consumer.position(ORDERS_0) == 1
+
+
+def test_chunks_come_before_the_error_of_another_partition() -> None:
+    cluster = a_cluster([1, 2])
+    fill(cluster, ORDERS_0, [b"a"])
+    consumer = a_consumer(cluster, {ORDERS_0: 0, ORDERS_1: 9}, auto_offset_reset="none")
+    cluster.pass_time(1_000)
+
+    assert [chunk.partition for chunk in consumer.take_chunks()] == [ORDERS_0]
+    with pytest.raises(OffsetOutOfRange):
+        consumer.take_chunks()
+
+
+def test_a_partition_without_a_leader_holds_up_no_other_and_is_read_when_it_has_one() -> None:
+    cluster = a_cluster([1, -1])
+    fill(cluster, ORDERS_0, [b"a"])
+    fill(cluster, ORDERS_1, [b"b"])
+    consumer = a_consumer(cluster, {ORDERS_0: EARLIEST, ORDERS_1: EARLIEST})
+
+    assert taken(cluster, consumer) == [b"a"]
+    cluster.pass_time(90_000, step_ms=500)
+    assert not consumer.has_data
+    cluster.move_leader(ORDERS_1, 2)
+    cluster.run_until(lambda: consumer.has_data)
+
+    assert taken(cluster, consumer) == [b"b"]
+
+
+def test_a_position_that_may_not_be_asked_for_is_told_and_asked_for_again() -> None:
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a"])
+    cluster.script(ApiKey.LIST_OFFSETS, no_offset(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    consumer = a_consumer(cluster, {ORDERS_0: EARLIEST})
+
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        taken(cluster, consumer)
+    assert taken(cluster, consumer) == [b"a"]
+
+
+def no_offset(code: int) -> ListOffsetsResponse:
+    row = ListOffsetsPartitionResponse(partition_index=0, error_code=code)
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=[row])])
 
 
 def test_topics_without_an_id_are_fetched_by_name() -> None:

@@ -10,14 +10,16 @@ import pytest
 from ottla.client.config import ConsumerConfig
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.core import GroupConsumerCore
-from ottla.client.group.subscriptions import encode_share
+from ottla.client.group.subscriptions import decode_member, encode_share
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from ottla.wire.apis.heartbeat import HeartbeatResponse
-from ottla.wire.apis.join_group import JoinGroupResponse
+from ottla.wire.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ottla.wire.apis.leave_group import LeaveGroupResponse
+from ottla.wire.apis.offset_commit import OffsetCommitResponse
 from ottla.wire.apis.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -26,7 +28,7 @@ from ottla.wire.apis.offset_fetch import (
 )
 from ottla.wire.apis.sync_group import SyncGroupResponse
 from ottla.wire.keys import ApiKey
-from support.fake_cluster import FakeCluster
+from support.fake_cluster import FakeCluster, FakeLog
 
 ORDERS_0 = TopicPartition("orders", 0)
 FOR_EVER = 1_000
@@ -35,20 +37,22 @@ FOR_EVER = 1_000
 class OneMember(FakeCluster):
     """A cluster whose coordinator, broker 1, takes a member in as a follower and gives it one partition."""
 
-    def __init__(self, strategy: str) -> None:
+    def __init__(self, *strategies: str, **membership: Any) -> None:
         super().__init__()
         self.topic("orders", [1])
         self.logs[ORDERS_0].append(bytes(build_batch([Record(None, b"x")] * 10)))
         self.generation = 0
+        self.leads_without_sharing = False
         self.script(ApiKey.FIND_COORDINATOR, *[self.coordinator] * FOR_EVER)
         self.script(ApiKey.JOIN_GROUP, *[self.joined] * FOR_EVER)
         self.script(ApiKey.SYNC_GROUP, *[self.synced] * FOR_EVER)
         self.script(ApiKey.HEARTBEAT, *[HeartbeatResponse()] * FOR_EVER)
-        membership = MembershipConfig(
-            partition_assignment_strategy=(strategy,), enable_auto_commit=False, session_timeout_ms=6_000
+        self.membership = MembershipConfig(
+            partition_assignment_strategy=strategies,
+            **{"enable_auto_commit": False, "session_timeout_ms": 6_000, **membership},
         )
         config = ConsumerConfig(auto_offset_reset="latest")
-        self.consumer = GroupConsumerCore(self.engine, "g", ["orders"], config, membership)
+        self.consumer = GroupConsumerCore(self.engine, "g", ["orders"], config, self.membership)
 
     def coordinator(self, asked: Any) -> FindCoordinatorResponse:
         found = Coordinator(key="g", node_id=1, host="broker", port=9001)
@@ -57,6 +61,16 @@ class OneMember(FakeCluster):
     def joined(self, asked: Any) -> JoinGroupResponse:
         self.generation += 1
         name = asked.protocols[0].name
+        if self.leads_without_sharing:
+            row = JoinGroupResponseMember(member_id="me", metadata=asked.protocols[0].metadata)
+            return JoinGroupResponse(
+                generation_id=self.generation,
+                protocol_name=name,
+                leader="me",
+                member_id="me",
+                members=[row],
+                skip_assignment=True,
+            )
         return JoinGroupResponse(
             generation_id=self.generation, protocol_name=name, leader="another", member_id="me"
         )
@@ -66,11 +80,14 @@ class OneMember(FakeCluster):
 
     @property
     def position(self) -> int | None:
-        return self.consumer.positions().get(ORDERS_0)
+        at = self.consumer.fetching.positions().get(ORDERS_0)
+        return at.offset if at is not None else None
 
 
-def committed(offset: int, code: int = 0, group_code: int = 0) -> OffsetFetchResponse:
-    row = OffsetFetchResponsePartitions(partition_index=0, committed_offset=offset, error_code=code)
+def committed(offset: int, code: int = 0, group_code: int = 0, epoch: int = -1) -> OffsetFetchResponse:
+    row = OffsetFetchResponsePartitions(
+        partition_index=0, committed_offset=offset, committed_leader_epoch=epoch, error_code=code
+    )
     topics = [OffsetFetchResponseTopics(name="orders", partitions=[row])]
     return OffsetFetchResponse(
         groups=[OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=group_code)]
@@ -114,3 +131,82 @@ def test_a_share_whose_offsets_could_not_be_had_is_taken_over_the_next_time(clus
 
     assert cluster.position == 7
     assert cluster.consumer.membership.owned == {ORDERS_0}
+
+
+def owned_as_told(cluster: OneMember, assignor: str) -> tuple[TopicPartition, ...]:
+    """What the member said that it owns when it joined last."""
+    request = cluster.requests(ApiKey.JOIN_GROUP)[-1][2]
+    (blob,) = [row.metadata for row in request.protocols if row.name == assignor]
+    return decode_member(assignor, JoinGroupResponseMember(member_id="me", metadata=blob)).owned
+
+
+@pytest.mark.parametrize(
+    ("strategies", "told"),
+    [
+        (("range", "cooperative-sticky"), {"range": (), "cooperative-sticky": ()}),
+        (("sticky", "cooperative-sticky"), {"sticky": (ORDERS_0,), "cooperative-sticky": ()}),
+        (("cooperative-sticky",), {"cooperative-sticky": (ORDERS_0,)}),
+    ],
+)
+def test_what_an_eager_member_gave_up_before_it_joined_is_not_told_as_its_own(
+    strategies: tuple[str, ...], told: dict[str, tuple[TopicPartition, ...]]
+) -> None:
+    cluster = OneMember(*strategies)
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.position is not None)
+
+    gather = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    cluster.scripted[ApiKey.HEARTBEAT].appendleft(gather)
+    wait_for(cluster, lambda: cluster.generation == 2)
+
+    assert {name: owned_as_told(cluster, name) for name in strategies} == told
+
+
+def test_a_static_leader_that_came_back_still_notices_new_partitions() -> None:
+    cluster = OneMember("range", group_instance_id="static")
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    cluster.leads_without_sharing = True
+    wait_for(cluster, lambda: cluster.position is not None)
+    assert cluster.requests(ApiKey.SYNC_GROUP)[-1][2].assignments == []
+
+    cluster.logs[TopicPartition("orders", 1)] = FakeLog(2)
+    cluster.engine.refresh_soon()
+
+    wait_for(cluster, lambda: cluster.generation == 2)
+
+
+def test_the_leader_epoch_is_committed_with_the_offset_and_told_by_who_takes_over(cluster: OneMember) -> None:
+    cluster.logs[ORDERS_0].data.clear()
+    cluster.logs[ORDERS_0].end_offset = 0
+    cluster.logs[ORDERS_0].leader_epoch = 5
+    cluster.logs[ORDERS_0].append(bytes(build_batch([Record(None, b"x")] * 10)))
+    cluster.script(ApiKey.OFFSET_FETCH, committed(7, epoch=4))
+    cluster.script(ApiKey.OFFSET_COMMIT, OffsetCommitResponse())
+    wait_for(cluster, lambda: cluster.consumer.has_news)
+    cluster.consumer.take(100)
+    cluster.run(cluster.consumer.commit())
+
+    (asked,) = cluster.requests(ApiKey.FETCH)[0][2].topics[0].partitions
+    (kept,) = cluster.requests(ApiKey.OFFSET_COMMIT)[0][2].topics[0].partitions
+    assert (asked.fetch_offset, asked.last_fetched_epoch) == (7, 4)
+    assert (kept.committed_offset, kept.committed_leader_epoch) == (10, 5)
+
+
+def test_a_program_that_does_not_poll_loses_its_share_until_it_polls_again(cluster: OneMember) -> None:
+    cluster = OneMember(*cluster.membership.partition_assignment_strategy, max_poll_interval_ms=10_000)
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    cluster.script(ApiKey.LEAVE_GROUP, LeaveGroupResponse())
+    wait_for(cluster, lambda: cluster.position is not None)
+    member = cluster.consumer.membership
+
+    for _ in range(4):
+        cluster.pass_time(9_000)
+        cluster.consumer.looks_for_news()
+    assert member.owned == {ORDERS_0}
+
+    cluster.pass_time(60_000, step_ms=100)
+    assert len(cluster.requests(ApiKey.LEAVE_GROUP)) == 1
+    assert (cluster.generation, member.owned, cluster.consumer.take(100)) == (1, frozenset(), {})
+
+    wait_for(cluster, lambda: member.owned == {ORDERS_0})
+    assert cluster.generation == 2

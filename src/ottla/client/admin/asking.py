@@ -76,14 +76,21 @@ def ask_controller(
 
 
 def ask_target(
-    engine: Engine, target: Target, message: Request, response: type[R], timeout_ms: int | None = None
+    engine: Engine,
+    target: Target,
+    message: Request,
+    response: type[R],
+    timeout_ms: int | None = None,
+    codes: Callable[[R], Iterable[int]] = no_codes,
 ) -> Operation[R]:
-    """One broker's answer, or any broker's."""
+    """One broker's answer, or any broker's; ``codes`` are those that may say it cannot answer yet."""
 
     def attempt(left_ms: int) -> Operation[R]:
         if target is not ANY_BROKER:
             yield from _know_brokers(engine, left_ms)
-        return (yield from ask(target, message, response))
+        answer = yield from ask(target, message, response)
+        _raise_if_moved(codes(answer))
+        return answer
 
     return until_done(engine, type(message).__name__, timeout_ms, attempt)
 
@@ -96,12 +103,16 @@ def ask_any(
 
 
 def ask_all(
-    engine: Engine, message: Request, response: type[R], timeout_ms: int | None = None
+    engine: Engine,
+    message: Request,
+    response: type[R],
+    timeout_ms: int | None = None,
+    codes: Callable[[R], Iterable[int]] = no_codes,
 ) -> Operation[dict[int, R]]:
-    """Every broker's answer, by broker."""
+    """Every broker's answer, by broker; ``codes`` are those that may say it cannot answer yet."""
     yield from until_done(engine, "Metadata", timeout_ms, lambda left_ms: _know_brokers(engine, left_ms))
     tasks = {
-        broker: engine.spawn(ask_target(engine, broker, message, response, timeout_ms))
+        broker: engine.spawn(ask_target(engine, broker, message, response, timeout_ms, codes))
         for broker in engine.metadata.brokers
     }
     answers: dict[int, R] = {}

@@ -33,9 +33,9 @@ from ottla.wire.apis.offset_fetch import (
 def list_groups(
     engine: Engine, *, states: Iterable[str] = (), timeout_ms: int | None = None
 ) -> Operation[list[ListedGroup]]:
-    """All groups of all coordinators, or those in some states."""
+    """All groups of all coordinators, or those in some states; one that still loads is asked again."""
     request = ListGroupsRequest(states_filter=tuple(states))
-    answers = yield from ask_all(engine, request, ListGroupsResponse, timeout_ms)
+    answers = yield from ask_all(engine, request, ListGroupsResponse, timeout_ms, lambda r: [r.error_code])
     groups: list[ListedGroup] = []
     for answer in answers.values():
         raise_for(answer.error_code)

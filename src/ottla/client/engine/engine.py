@@ -50,7 +50,6 @@ class Engine(Scheduler):
         self._links_by_broker: dict[int | BrokerLane, Link] = {}
         self._bootstrap_links: list[Link] = []
         self._next_link_id = 0
-        self._is_closed = False
         for host, port in config.bootstrap_servers:
             self._bootstrap_links.append(self._new_link(host, port))
         self.spawn(self._keep_metadata())
@@ -99,22 +98,17 @@ class Engine(Scheduler):
         return min(deadlines, default=None)
 
     def close(self) -> None:
-        """Hang up everywhere; all who wait hear ``ClientClosed``."""
-        self._is_closed = True
+        """Hang up everywhere; all who wait hear ``ClientClosed``, whatever they wait for."""
         for link in self._links.values():
             link.close(ClientClosed("the client was closed"))
-        self.fire(self._refresh_wanted)
-        self.fire(self._new_topics)
-        self.run()
+        self.end_all()
 
     # Asking brokers
 
     def on_ask(self, task: Task[Any], step: Ask) -> None:
         """Hand a task's request to the link of its target."""
         link = self._any_link() if isinstance(step.target, AnyBroker) else self._link_to(step.target)
-        if self._is_closed:
-            self.resume(task, task.turn, ClientClosed("the client was closed"))
-        elif link is None:
+        if link is None:
             self.resume(task, task.turn, ConnectionLost(f"the address of broker {step.target} is not known"))
         else:
             link.request(step, task)
@@ -202,8 +196,6 @@ class Engine(Scheduler):
             if not self._is_refresh_wanted:
                 max_age_ms = self.config.metadata_max_age_ms if self.metadata.version else None
                 yield from wait_for(self._refresh_wanted, max_age_ms)
-            if self._is_closed:
-                return
             self._is_refresh_wanted = False
             topics = [MetadataRequestTopic(name=name) for name in sorted(self._wanted_topics)]
             try:

@@ -125,11 +125,17 @@ class Task(Generic[T]):
         return self.value  # type: ignore[return-value]
 
 
+def _closed() -> ClientClosed:
+    return ClientClosed("the client was closed")
+
+
 class Scheduler:
     """Runs tasks, one step at a time, and wakes them when their time has come."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
+        self.is_closed = False
+        self._live: dict[Task[Any], None] = {}
         self._ready: deque[tuple[Task[Any], int, Any]] = deque()
         self._timers: list[tuple[int, int, Task[Any], int]] = []
         self._timer_count = 0
@@ -137,6 +143,7 @@ class Scheduler:
     def spawn(self, operation: Operation[T]) -> Task[T]:
         """Begin an operation; its first step is taken in the next ``run``."""
         task = Task(operation)
+        self._live[task] = None
         self._ready.append((task, 0, None))
         return task
 
@@ -151,6 +158,13 @@ class Scheduler:
         if not task.is_done:
             task.operation.close()
             self._finish(task, None, ClientClosed("the operation was cancelled"))
+
+    def end_all(self) -> None:
+        """Raise ``ClientClosed`` in every task, and in all that want to wait from now on."""
+        self.is_closed = True
+        for task in self._live:
+            self.resume(task, task.turn, _closed())
+        self.run()
 
     def resume(self, task: Task[Any], turn: int, value: Any) -> None:
         """What a task waited for is here; an exception is raised in it. Late news are dropped."""
@@ -179,6 +193,10 @@ class Scheduler:
             _, _, task, turn = heapq.heappop(timers)
             self.resume(task, turn, False)
 
+    def catch_up(self, now_ms: int) -> None:
+        """The clock shows a later time, but what came meanwhile is still to be read: nobody is late yet."""
+        self.now_ms = max(self.now_ms, now_ms)
+
     def next_deadline_ms(self) -> int | None:
         """When ``advance`` has something to do, if nothing else happens before."""
         timers = self._timers
@@ -202,10 +220,14 @@ class Scheduler:
 
     def _finish(self, task: Task[Any], value: Any, error: ClientError | None) -> None:
         task.is_done = True
+        self._live.pop(task, None)
         task.value, task.error = value, error
         self.fire(task.done)
 
     def _wait(self, task: Task[Any], step: Step) -> None:
+        if self.is_closed:
+            self.resume(task, task.turn, _closed())
+            return
         match step:
             case Ask():
                 self.on_ask(task, step)

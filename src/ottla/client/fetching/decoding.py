@@ -2,12 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.client.errors import CorruptBatch
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import BatchHeader, CorruptRecords, batches, crc_is_valid
 from ottla.records.control import read_end_marker
 from ottla.records.record import Record, read_records
+
+NO_EPOCH = -1
+
+
+class Position(NamedTuple):
+    """The next offset, and the leader epoch of the record before it (-1 if that is not known)."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +35,58 @@ class Chunk:
 
     def end_offset(self) -> int | None:
         """Where the next fetch begins; ``None`` if there is no whole batch."""
-        end: int | None = None
+        end = self.end()
+        return end.offset if end is not None else None
+
+    def end(self) -> Position | None:
+        """Where the next fetch begins, and behind which epoch; ``None`` if there is no whole batch.
+
+        What is corrupt behind whole batches is met there again.
+        """
+        end: Position | None = None
         try:
             for header in batches(self.data):
-                end = header.end_offset
+                end = Position(header.end_offset, header.partition_leader_epoch)
         except CorruptRecords as corrupt:
-            raise CorruptBatch(self.partition, str(corrupt)) from corrupt
+            if end is None:
+                raise CorruptBatch(self.partition, str(corrupt)) from corrupt
         return end
 
 
 class ChunkReader:
     """Walks a chunk. ``next_offset`` is where reading goes on, also behind batches without a record."""
 
-    def __init__(self, chunk: Chunk, *, skips_aborted: bool, checks_crcs: bool) -> None:
+    def __init__(
+        self, chunk: Chunk, *, skips_aborted: bool, checks_crcs: bool, leader_epoch: int = NO_EPOCH
+    ) -> None:
         self.chunk = chunk
         self.next_offset = chunk.fetch_offset
+        self.leader_epoch = leader_epoch
+        """Of the last record before ``next_offset``."""
+        self._batch_epoch = leader_epoch
         self._skips_aborted = skips_aborted
         self._checks_crcs = checks_crcs
         self._records = self._walk()
+        self._corrupt: CorruptBatch | None = None
 
     def take(self, count_max: int) -> list[Record]:
-        """The next records, at most so many; none when the chunk is used up."""
+        """The next records, at most so many; none when the chunk is used up.
+
+        A corrupt batch is raised after the records before it were taken, and from then on.
+        """
+        if self._corrupt is not None:
+            raise self._corrupt
         taken: list[Record] = []
-        for record in self._records:
-            taken.append(record)
-            self.next_offset = record.offset + 1
-            if len(taken) >= count_max:
-                break
+        try:
+            for record in self._records:
+                taken.append(record)
+                self.next_offset, self.leader_epoch = record.offset + 1, self._batch_epoch
+                if len(taken) >= count_max:
+                    break
+        except CorruptBatch as corrupt:
+            self._corrupt = corrupt
+            if not taken:
+                raise
         return taken
 
     def _walk(self) -> Iterator[Record]:
@@ -60,11 +95,12 @@ class ChunkReader:
             for header in self._wanted(batches(chunk.data)):
                 if self._checks_crcs and not crc_is_valid(chunk.data, header):
                     raise CorruptBatch(chunk.partition, f"the batch at {header.base_offset} has a wrong CRC")
+                self._batch_epoch = header.partition_leader_epoch
                 if not header.is_control:
                     for record in read_records(chunk.data, header):
                         if record.offset >= chunk.fetch_offset:
                             yield record
-                self.next_offset = max(self.next_offset, header.end_offset)
+                self._skip(header)
         except CorruptRecords as corrupt:
             raise CorruptBatch(chunk.partition, str(corrupt)) from corrupt
 
@@ -82,6 +118,11 @@ class ChunkReader:
             if header.last_offset < self.chunk.fetch_offset:
                 continue
             if header.is_transactional and not header.is_control and header.producer_id in aborted:
-                self.next_offset = max(self.next_offset, header.end_offset)
+                self._skip(header)
                 continue
             yield header
+
+    def _skip(self, header: BatchHeader) -> None:
+        """There is nothing more to read in this batch."""
+        if header.end_offset >= self.next_offset:
+            self.next_offset, self.leader_epoch = header.end_offset, header.partition_leader_epoch

@@ -1,74 +1,37 @@
 """The consumer's core: assigned partitions, fetched from their leaders, one request per broker at a time."""
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 from ottla.client.config import ConsumerConfig
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.metadata import Broker
 from ottla.client.engine.tasks import Operation, Signal, ask, wait_for
-from ottla.client.errors import BrokerError, ClientClosed, ClientError, CorruptBatch, OffsetOutOfRange
-from ottla.client.fetching.decoding import Chunk, ChunkReader
-from ottla.client.fetching.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.errors import (
+    BrokerError,
+    ClientClosed,
+    ClientError,
+    CorruptBatch,
+    LogTruncated,
+    OffsetOutOfRange,
+    UnsupportedByBroker,
+)
+from ottla.client.fetching.assigned import Assigned
+from ottla.client.fetching.decoding import NO_EPOCH, Chunk, ChunkReader, Position
+from ottla.client.fetching.offsets import EARLIEST, LATEST, ask_leader, why_unknown
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
-from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from ottla.wire.apis.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from ottla.wire.primitives import ZERO_UUID
 
-CHUNKS_MAX = 2
-"""So many fetched chunks of a partition wait at most for their reader."""
-
 LAST_VERSION_WITH_NAMES = 12
-
-
-class _Assigned:
-    """One assigned partition. ``position`` is the reader's, ``fetch_offset`` is ahead of it."""
-
-    __slots__ = (
-        "chunks",
-        "error",
-        "fetch_offset",
-        "high_watermark",
-        "is_paused",
-        "name",
-        "not_before_ms",
-        "position",
-        "reader",
-        "wanted_timestamp",
-    )
-
-    def __init__(self, name: TopicPartition) -> None:
-        self.name = name
-        self.position = -1
-        self.fetch_offset = -1
-        self.wanted_timestamp: int | None = None
-        """The position is still to be found, by this time."""
-        self.chunks: deque[Chunk] = deque()
-        self.reader: ChunkReader | None = None
-        self.high_watermark = -1
-        self.not_before_ms = 0
-        self.is_paused = False
-        self.error: ClientError | None = None
-
-    def move_to(self, offset_or_time: int) -> None:
-        """Go on from an offset, or (below 0) from an end of the log."""
-        self.chunks.clear()
-        self.reader = None
-        self.error = None
-        self.not_before_ms = 0
-        is_offset = offset_or_time >= 0
-        self.wanted_timestamp = None if is_offset else offset_or_time
-        self.position = self.fetch_offset = offset_or_time if is_offset else -1
-
-    def is_fetchable(self, now_ms: int) -> bool:
-        return (
-            self.fetch_offset >= 0
-            and not self.is_paused
-            and self.error is None
-            and len(self.chunks) < CHUNKS_MAX
-            and now_ms >= self.not_before_ms
-        )
 
 
 class FetchCore:
@@ -79,24 +42,27 @@ class FetchCore:
         self.data_came = Signal()
         """Fires when there is something to take, be it an error."""
         self._engine = engine
-        self._assigned: dict[TopicPartition, _Assigned] = {}
+        self._assigned: dict[TopicPartition, Assigned] = {}
         self._asked: set[int] = set()
         """Brokers with a fetch on its way."""
-        self._is_locating = False
+        self._asked_for_offsets: set[int] = set()
+        """Brokers that are asked where positions are."""
+        self._tells_epochs = True
         self._wake = Signal()
         engine.spawn(self._pump())
         engine.spawn(self._watch_metadata())
 
     # What users do
 
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+    def assign(self, positions: Mapping[TopicPartition, int | Position]) -> None:
         """Read these partitions and no others, from an offset, ``EARLIEST`` or ``LATEST``.
 
-        A partition that stays assigned is moved as well.
+        A partition that stays assigned is moved as well. With the leader epoch of a position it is noticed
+        when the log no longer has what was before it.
         """
-        self._assigned = {partition: _Assigned(partition) for partition in positions}
-        for partition, offset in positions.items():
-            self._assigned[partition].move_to(offset)
+        self._assigned = {partition: Assigned(partition) for partition in positions}
+        for partition, start in positions.items():
+            self._assigned[partition].move_to(*(start if isinstance(start, Position) else (start,)))
         self._engine.want_topics(*{partition.topic for partition in positions})
         self._engine.fire(self._wake)
 
@@ -120,21 +86,28 @@ class FetchCore:
         position = self._assigned[partition].position
         return position if position >= 0 else None
 
+    def positions(self) -> dict[TopicPartition, Position]:
+        """The next offset of every partition where it is known, with the epoch of the record before it."""
+        found = {name: state.known_position() for name, state in self._assigned.items()}
+        return {name: position for name, position in found.items() if position is not None}
+
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """The end of what can be read, as the last response said."""
         high_watermark = self._assigned[partition].high_watermark
         return high_watermark if high_watermark >= 0 else None
 
     def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
-        """Records that are here, at most so many; an error that no retry can mend is raised instead."""
+        """Records that are here, at most so many; an error that no retry can mend is raised instead.
+
+        Once there are records to hand out, an error waits for the next call, and goes before others' records.
+        """
         taken: dict[TopicPartition, list[Record]] = {}
         for state in list(self._assigned.values()):
-            if state.error is not None:
-                error, state.error = state.error, None
-                raise error
             while count_max > 0 and (records := self._take_from(state, count_max)):
                 taken.setdefault(state.name, []).extend(records)
                 count_max -= len(records)
+            if not taken:
+                self._raise_error(state)
         if taken:
             self._take_turns(taken)
             self._engine.fire(self._wake)
@@ -142,17 +115,24 @@ class FetchCore:
 
     def take_chunks(self) -> list[Chunk]:
         """All fetched bytes that are here, undecoded: for readers with a decoder of their own."""
-        taken: list[Chunk] = []
-        for state in self._assigned.values():
-            if state.error is not None:
-                error, state.error = state.error, None
-                raise error
-            if not state.is_paused:
-                taken += state.chunks
+        taken: dict[TopicPartition, list[Chunk]] = {}
+        for state in list(self._assigned.values()):
+            if not state.is_paused and state.chunks:
+                taken[state.name] = list(state.chunks)
                 state.chunks.clear()
-                state.position = state.fetch_offset
+                state.reached(state.fetch_offset, state.fetch_epoch)
+            if not taken:
+                self._raise_error(state)
+        self._take_turns(taken)
         self._engine.fire(self._wake)
-        return taken
+        return [chunk for chunks in taken.values() for chunk in chunks]
+
+    def _raise_error(self, state: Assigned) -> None:
+        """Raise the error of a partition that has nothing to hand out before it."""
+        if state.error is not None and not state.has_bytes:
+            error, state.error = state.error, None
+            self._engine.fire(self._wake)
+            raise error
 
     @property
     def has_data(self) -> bool:
@@ -161,7 +141,7 @@ class FetchCore:
             s.error is not None or s.chunks or s.reader for s in self._assigned.values() if not s.is_paused
         )
 
-    def _take_from(self, state: _Assigned, count_max: int) -> list[Record]:
+    def _take_from(self, state: Assigned, count_max: int) -> list[Record]:
         while not state.is_paused:
             if state.reader is None:
                 if not state.chunks:
@@ -170,9 +150,15 @@ class FetchCore:
                     state.chunks.popleft(),
                     skips_aborted=self.config.isolation_level == "read_committed",
                     checks_crcs=self.config.check_crcs,
+                    leader_epoch=state.position_epoch,
                 )
-            records = state.reader.take(count_max)
-            state.position = state.reader.next_offset
+            try:
+                records = state.reader.take(count_max)
+            except CorruptBatch as corrupt:
+                state.move_to(state.reader.next_offset, state.reader.leader_epoch)
+                state.error = corrupt
+                return []
+            state.reached(state.reader.next_offset, state.reader.leader_epoch)
             if records:
                 return records
             state.reader = None
@@ -188,10 +174,10 @@ class FetchCore:
     def _pump(self) -> Operation[None]:
         while True:
             now_ms = self._engine.now_ms
-            self._locate()
-            for leader in self._leaders_to_ask(now_ms):
-                self._asked.add(leader)
-                self._engine.spawn(self._fetch_from(leader))
+            self._locate(now_ms)
+            for source in self._sources_to_ask(now_ms):
+                self._asked.add(source)
+                self._engine.spawn(self._fetch_from(source))
             later = [s.not_before_ms for s in self._assigned.values() if s.not_before_ms > now_ms]
             wait_ms = min(later) - now_ms if later else None
             yield from wait_for(self._wake, wait_ms)
@@ -201,60 +187,72 @@ class FetchCore:
             yield from wait_for(self._engine.metadata_came)
             self._engine.fire(self._wake)
 
-    def _leaders_to_ask(self, now_ms: int) -> set[int]:
-        leaders: set[int] = set()
+    def _sources_to_ask(self, now_ms: int) -> set[int]:
+        sources: set[int] = set()
         for state in self._assigned.values():
             if state.is_fetchable(now_ms):
-                leader = self._engine.metadata.leader_of(state.name)
-                if leader is None:
+                source = self._source_of(state, now_ms)
+                if source is None:
                     self._engine.refresh_soon()
-                elif leader not in self._asked:
-                    leaders.add(leader)
-        return leaders
+                elif source not in self._asked:
+                    sources.add(source)
+        return sources
 
-    def _fetch_from(self, leader: int) -> Operation[None]:
+    def _source_of(self, state: Assigned, now_ms: int) -> int | None:
+        metadata = self._engine.metadata
+        return state.source(metadata.leader_of(state.name), metadata.brokers, now_ms)
+
+    def _fetch_from(self, source: int) -> Operation[None]:
         now_ms = self._engine.now_ms
         states = [
             state
             for state in self._assigned.values()
-            if state.is_fetchable(now_ms) and self._engine.metadata.leader_of(state.name) == leader
+            if state.is_fetchable(now_ms) and self._source_of(state, now_ms) == source
         ]
         if not states:
-            self._asked.discard(leader)
+            self._asked.discard(source)
             return
         offsets = {state.name: state.fetch_offset for state in states}
         request, version_max = self._request(states)
         timeout_ms = self._engine.config.request_timeout_ms + self.config.fetch_max_wait_ms
         try:
             response = yield from ask(
-                leader, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms
+                source, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms
             )
             if response.error_code:
                 raise BrokerError(response.error_code)
         except ClientClosed:
             return
         except ClientError as error:
-            for state in states:
-                self._failed(state, error)
+            if isinstance(error, UnsupportedByBroker) and self._tells_epochs:
+                self._tells_epochs = False  # A broker before Kafka 2.7, which knows no last fetched epoch.
+            else:
+                for state in states:
+                    self._failed(state, error, source)
         else:
-            self._take_response(offsets, response)
-        self._asked.discard(leader)
+            self._take_response(source, offsets, response)
+        self._asked.discard(source)
         self._engine.fire(self._wake)
         if self.has_data:
             self._engine.fire(self.data_came)
 
-    def _request(self, states: list[_Assigned]) -> tuple[FetchRequest, int | None]:
+    def _request(self, states: list[Assigned]) -> tuple[FetchRequest, int | None]:
         topics: dict[str, FetchTopic] = {}
         for state in states:
             info = self._engine.metadata.partition(state.name)
+            leader_epoch = info.leader_epoch if info is not None else NO_EPOCH
+            is_told = self._tells_epochs and state.fetch_epoch <= leader_epoch
             name = state.name.topic
             if name not in topics:
                 topics[name] = FetchTopic(topic=name, topic_id=self._engine.metadata.topics[name].topic_id)
             topics[name].partitions.append(
                 FetchPartition(
                     partition=state.name.partition,
-                    current_leader_epoch=info.leader_epoch if info is not None else -1,
+                    current_leader_epoch=leader_epoch,
                     fetch_offset=state.fetch_offset,
+                    # One that is ahead of the leader's is of a topic with the same name that was deleted, or
+                    # the metadata are old: nothing can be said of it.
+                    last_fetched_epoch=state.fetch_epoch if is_told else NO_EPOCH,
                     partition_max_bytes=self.config.max_partition_fetch_bytes,
                 )
             )
@@ -269,7 +267,9 @@ class FetchCore:
         has_all_ids = all(topic.topic_id != ZERO_UUID for topic in request.topics)
         return request, None if has_all_ids else LAST_VERSION_WITH_NAMES
 
-    def _take_response(self, offsets: Mapping[TopicPartition, int], response: FetchResponse) -> None:
+    def _take_response(
+        self, source: int, offsets: Mapping[TopicPartition, int], response: FetchResponse
+    ) -> None:
         endpoints = [Broker(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
         for topic in response.responses:
             name = topic.topic or self._engine.metadata.name_of(topic.topic_id)
@@ -283,12 +283,16 @@ class FetchCore:
                     self._engine.metadata.learn_leader(
                         partition, hint.leader_id, hint.leader_epoch, endpoints
                     )
-                    self._failed(state, BrokerError(row.error_code, str(partition)))
+                    self._failed(state, BrokerError(row.error_code, str(partition)), source)
+                elif row.diverging_epoch.end_offset >= 0:
+                    self._diverged(state, row.diverging_epoch)
                 else:
                     self._arrived(state, row)
 
-    def _arrived(self, state: _Assigned, row: PartitionData) -> None:
+    def _arrived(self, state: Assigned, row: PartitionData) -> None:
         state.high_watermark = row.high_watermark
+        if row.preferred_read_replica >= 0:
+            self._prefer(state, row.preferred_read_replica)
         data = bytes(row.records) if row.records is not None else b""
         if not data:
             return
@@ -303,27 +307,52 @@ class FetchCore:
             aborted,
         )
         try:
-            end_offset = chunk.end_offset()
+            end = chunk.end()
         except CorruptBatch as corrupt:
             state.error = corrupt
             return
-        if end_offset is None:
+        if end is None:
             state.error = BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{state.name}: no whole batch was sent")
             return
-        state.fetch_offset = end_offset
+        state.fetch_offset, state.fetch_epoch = end
         state.chunks.append(chunk)
 
-    def _failed(self, state: _Assigned, error: ClientError) -> None:
+    def _prefer(self, state: Assigned, replica: int) -> None:
+        """The leader sends us to a replica in our rack; how long that holds is Kafka's rule."""
+        now_ms = self._engine.now_ms
+        state.prefer(replica, now_ms + self._engine.config.metadata_max_age_ms)
+        if replica not in self._engine.metadata.brokers:
+            self._try_later(state)
+
+    def _diverged(self, state: Assigned, diverging: EpochEndOffset) -> None:
+        """What was fetched last is not in the log any more: go on where the log parts from it."""
+        if state.position <= diverging.end_offset:  # Nothing of it was handed out.
+            state.move_to(state.position, min(state.position_epoch, diverging.epoch))
+        elif self.config.auto_offset_reset == "none":
+            state.move_to(state.position, state.position_epoch)
+            state.error = LogTruncated(state.name, state.position, diverging.end_offset)
+        else:
+            state.move_to(diverging.end_offset, diverging.epoch)
+
+    def _failed(self, state: Assigned, error: ClientError, source: int) -> None:
         code = error.code if isinstance(error, BrokerError) else None
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if state.preferred_replica == source:
+            state.preferred_replica = None  # Whatever it was, the leader knows better.
+            self._try_later(state)
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE and state.has_bytes:
+            self._try_later(state)  # What came before is handed out first.
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif error.is_retriable:
-            state.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(1)
-            self._engine.refresh_soon()
+            self._try_later(state)
         else:
             state.error = error
 
-    def _out_of_range(self, state: _Assigned) -> None:
+    def _try_later(self, state: Assigned) -> None:
+        state.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(1)
+        self._engine.refresh_soon()
+
+    def _out_of_range(self, state: Assigned) -> None:
         match self.config.auto_offset_reset:
             case "earliest":
                 state.move_to(EARLIEST)
@@ -334,31 +363,56 @@ class FetchCore:
 
     # Positions that are named by time
 
-    def _locate(self) -> None:
-        wanted = {
-            s.name: s.wanted_timestamp for s in self._assigned.values() if s.wanted_timestamp is not None
-        }
-        if wanted and not self._is_locating:
-            self._is_locating = True
-            self._engine.spawn(self._find(wanted))
+    def _locate(self, now_ms: int) -> None:
+        """Ask the leaders for the positions that are not known yet, each for its own."""
+        by_leader: dict[int, list[Assigned]] = {}
+        for state in self._assigned.values():
+            if not state.is_sought(now_ms):
+                continue
+            leader = self._engine.metadata.leader_of(state.name)
+            if leader is None:
+                self._wait_for_a_leader(state)
+            elif leader not in self._asked_for_offsets:
+                by_leader.setdefault(leader, []).append(state)
+        for leader, states in by_leader.items():
+            self._asked_for_offsets.add(leader)
+            self._engine.spawn(self._find(leader, states))
 
-    def _find(self, wanted: Mapping[TopicPartition, int]) -> Operation[None]:
+    def _wait_for_a_leader(self, state: Assigned) -> None:
+        self._engine.refresh_soon()
         try:
-            found = yield from list_offsets(
-                self._engine, wanted, isolation_level=self.config.isolation_number
-            )
+            why_unknown(self._engine, [state.name])
+        except ClientError as final:
+            state.error = final
+            self._engine.fire(self.data_came)
+
+    def _find(self, leader: int, states: list[Assigned]) -> Operation[None]:
+        wanted = {s.name: s.wanted_timestamp for s in states if s.wanted_timestamp is not None}
+        try:
+            rows = yield from ask_leader(leader, wanted, self.config.isolation_number)
         except ClientClosed:
             return
         except ClientError as error:
-            for partition in wanted:
-                if (state := self._assigned.get(partition)) is not None:
-                    state.wanted_timestamp = None
-                    state.error = error
+            for state in states:
+                self._not_found(state, error)
         else:
-            for partition, timestamp in wanted.items():
-                state = self._assigned.get(partition)
-                if state is not None and state.wanted_timestamp == timestamp:
-                    state.move_to(found[partition].offset)
-        self._is_locating = False
+            for state in states:
+                row = rows.get(state.name)
+                if state.wanted_timestamp != wanted[state.name]:
+                    continue  # Moved since.
+                if row is None or row.error_code:
+                    code = ErrorCode.UNKNOWN_SERVER_ERROR if row is None else row.error_code
+                    self._not_found(state, BrokerError(code, str(state.name)))
+                else:
+                    state.move_to(row.offset, row.leader_epoch)
+        self._asked_for_offsets.discard(leader)
         self._engine.fire(self._wake)
-        self._engine.fire(self.data_came)
+        if self.has_data:
+            self._engine.fire(self.data_came)
+
+    def _not_found(self, state: Assigned, error: ClientError) -> None:
+        """The position stays wanted: after a pause, or once the caller has heard why it could not be had."""
+        if error.is_retriable:
+            self._try_later(state)
+        else:
+            state.error = error

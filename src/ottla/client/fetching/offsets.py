@@ -47,7 +47,7 @@ def list_offsets(
     while missing := [partition for partition in timestamps if partition not in found]:
         by_leader = _by_leader(engine, missing)
         tasks = [
-            engine.spawn(_ask_leader(leader, {p: timestamps[p] for p in partitions}, isolation_level))
+            engine.spawn(ask_leader(leader, {p: timestamps[p] for p in partitions}, isolation_level))
             for leader, partitions in by_leader.items()
         ]
         for task in tasks:
@@ -59,7 +59,7 @@ def list_offsets(
                 cause = _take(rows, found) or cause
         if len(found) == len(timestamps):
             break
-        cause = cause or _why_unknown(engine, missing)
+        cause = cause or why_unknown(engine, missing)
         attempts += 1
         yield from engine.pause(attempts, deadline_ms)
         if not (yield from engine.refresh(deadline_ms)):
@@ -76,9 +76,10 @@ def _by_leader(engine: Engine, partitions: Iterable[TopicPartition]) -> dict[int
     return by_leader
 
 
-def _ask_leader(
+def ask_leader(
     leader: int, timestamps: Mapping[TopicPartition, int], isolation_level: int
 ) -> Operation[dict[TopicPartition, ListOffsetsPartitionResponse]]:
+    """What one broker says of the partitions that it leads, errors included."""
     topics: dict[str, ListOffsetsTopic] = {}
     for partition, timestamp in timestamps.items():
         topic = topics.setdefault(partition.topic, ListOffsetsTopic(name=partition.topic))
@@ -108,7 +109,7 @@ def _checked(error: ClientError) -> ClientError:
     return error
 
 
-def _why_unknown(engine: Engine, partitions: Iterable[TopicPartition]) -> ClientError | None:
+def why_unknown(engine: Engine, partitions: Iterable[TopicPartition]) -> ClientError | None:
     """Why a partition has no leader that we could ask; raised if time will not change it."""
     for partition in partitions:
         topic = engine.metadata.topics.get(partition.topic)

@@ -50,7 +50,7 @@ class GroupConsumer:
 
     def _news(self, deadline_ms: int) -> Operation[None]:
         core = self._core
-        while not core.has_news and (left_ms := deadline_ms - self._client.engine.now_ms) > 0:
+        while not core.looks_for_news() and (left_ms := deadline_ms - self._client.engine.now_ms) > 0:
             yield from wait_for(core.fetching.data_came, min(left_ms, LOOK_AGAIN_MS))
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:

@@ -37,7 +37,7 @@ class GroupConsumer:
         self._client.turn(0)
         count = core.fetching.config.max_poll_records if max_records is None else max_records
         if not (records := core.take(count)):
-            self._client.run_until(lambda: core.has_news, timeout_ms)
+            self._client.run_until(core.looks_for_news, timeout_ms)
             records = core.take(count)
         return records
 

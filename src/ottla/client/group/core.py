@@ -7,6 +7,7 @@ from ottla.client.config import ConsumerConfig
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import Operation, sleep
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, OffsetOutOfRange
+from ottla.client.fetching.decoding import Position
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.fetching.offsets import EARLIEST, LATEST
 from ottla.client.group.config import MembershipConfig
@@ -36,7 +37,7 @@ class GroupConsumerCore:
     ) -> None:
         self.fetching = FetchCore(engine, config)
         self._engine = engine
-        self._processed: dict[TopicPartition, int] = {}
+        self._processed: dict[TopicPartition, Position] = {}
         self._committed: dict[TopicPartition, int] = {}
         self.membership = Membership(engine, group, topics, membership, self)
         if membership.enable_auto_commit:
@@ -49,40 +50,46 @@ class GroupConsumerCore:
         """Whether ``take`` would give or raise something."""
         return self.membership.error is not None or self.fetching.has_data
 
+    def looks_for_news(self) -> bool:
+        """``has_news``, asked by one who polls: so the member is known to be at work."""
+        self.membership.polled()
+        return self.has_news
+
     def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
         """The next records of this member's share; why it is out for good is raised instead."""
+        self.membership.polled()
         if self.membership.error is not None:
             raise self.membership.error
-        self._processed = self.positions()
+        self._processed = self.fetching.positions()
         return self.fetching.take(count_max)
-
-    def positions(self) -> dict[TopicPartition, int]:
-        """The next offset of every partition that is read and known."""
-        found = {tp: self.fetching.position(tp) for tp in self.fetching.assignment}
-        return {tp: offset for tp, offset in found.items() if offset is not None}
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> Operation[None]:
         """Commit these offsets, or all that was handed out so far."""
-        given = dict(self.positions() if offsets is None else offsets)
-        new = {tp: offset for tp, offset in given.items() if self._committed.get(tp) != offset}
+        if offsets is None:
+            yield from self._commit(self.fetching.positions())
+        else:
+            yield from self._commit({tp: Position(offset) for tp, offset in offsets.items()})
+
+    def _commit(self, given: Mapping[TopicPartition, Position]) -> Operation[None]:
+        new = {tp: at for tp, at in given.items() if self._committed.get(tp) != at.offset}
         if new:
             yield from self.membership.commit(new)
-            self._committed.update(new)
+            self._committed.update({tp: at.offset for tp, at in new.items()})
 
     def close(self) -> Operation[None]:
         """Commit if that is automatic, leave the group, read no more."""
-        self._processed = self.positions()
+        self._processed = self.fetching.positions()
         yield from self.membership.leave()
         self.fetching.assign({})
 
     # -- what the membership asks for ----------------------------------------------------------
 
     def give_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> Operation[None]:
-        processed = {tp: offset for tp, offset in self._processed.items() if tp in partitions}
+        processed = {tp: at for tp, at in self._processed.items() if tp in partitions}
         self._read_only(self.fetching.assignment, without=partitions)
         if not is_lost and self.membership.config.enable_auto_commit and processed:
             try:
-                yield from self.commit(processed)
+                yield from self._commit(processed)
             except ClientError as error:
                 if isinstance(error, ClientClosed):
                     raise
@@ -92,12 +99,14 @@ class GroupConsumerCore:
 
     def take_over(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
         rows = yield from self._stable_offsets(partitions)
-        starts: dict[TopicPartition, int] = {}
+        starts: dict[TopicPartition, Position] = {}
         for tp in partitions:
-            committed = rows[tp].committed_offset if tp in rows else -1
-            if committed >= 0:
-                self._committed[tp] = committed
-            starts[tp] = committed if committed >= 0 else self._reset(tp)
+            row = rows.get(tp)
+            if row is not None and row.committed_offset >= 0:
+                self._committed[tp] = row.committed_offset
+                starts[tp] = Position(row.committed_offset, row.committed_leader_epoch)
+            else:
+                starts[tp] = Position(self._reset(tp))
         self._read_only(self.fetching.assignment, more=starts)
 
     def _stable_offsets(
@@ -130,19 +139,22 @@ class GroupConsumerCore:
         kept: Iterable[TopicPartition],
         *,
         without: frozenset[TopicPartition] = frozenset(),
-        more: Mapping[TopicPartition, int] | None = None,
+        more: Mapping[TopicPartition, Position] | None = None,
     ) -> None:
-        known = self.positions()
-        reading = {tp: known.get(tp, self._committed.get(tp, -1)) for tp in kept if tp not in without}
-        starts = {tp: offset if offset >= 0 else self._reset(tp) for tp, offset in reading.items()}
+        known = self.fetching.positions()
+        starts = {tp: known.get(tp) or self._start_of(tp) for tp in kept if tp not in without}
         self.fetching.assign({**starts, **(more or {})})
+
+    def _start_of(self, tp: TopicPartition) -> Position:
+        committed = self._committed.get(tp)
+        return Position(self._reset(tp) if committed is None else committed)
 
     def _commit_now_and_then(self, interval_ms: int) -> Operation[None]:
         while not self.membership.has_left and self.membership.error is None:
             yield from sleep(interval_ms)
             ours = {tp: at for tp, at in self._processed.items() if tp in self.membership.owned}
             try:
-                yield from self.commit(ours)
+                yield from self._commit(ours)
             except ClientError as error:
                 if isinstance(error, ClientClosed):
                     return

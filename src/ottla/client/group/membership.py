@@ -6,6 +6,7 @@ from typing import Protocol
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import ANY_BROKER, BrokerLane, Operation, Signal, Task, ask, wait_for
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, ConnectionLost, UnsupportedByBroker
+from ottla.client.fetching.decoding import Position
 from ottla.client.group.assignors import ASSIGNORS
 from ottla.client.group.assignors.protocol import NO_GENERATION
 from ottla.client.group.config import MembershipConfig
@@ -82,6 +83,8 @@ class Membership:
         self._coordinator: BrokerLane | None = None
         self._counts: dict[str, int] = {}
         self._wake = Signal()
+        self._polled = Signal()
+        self._polled_at_ms = engine.now_ms
         self._is_leaving = False
         engine.want_topics(*self.topics)
         self._task: Task[None] = engine.spawn(self._live())
@@ -100,13 +103,15 @@ class Membership:
             self._engine.cancel(self._task)
             if self.owned:
                 yield from self._drop(self.owned)
-            if self.member_id and self.config.group_instance_id is None and self._coordinator is not None:
-                identity = MemberIdentity(member_id=self.member_id)
-                request = LeaveGroupRequest(group_id=self.group, members=[identity])
-                yield from self._ask_quietly(request)
+            yield from self._say_goodbye()
             self._forget()
 
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> Operation[None]:
+    def polled(self) -> None:
+        """The program asks for records: it is alive, and what it reads is in good hands."""
+        self._polled_at_ms = self._engine.now_ms
+        self._engine.fire(self._polled)
+
+    def commit(self, offsets: Mapping[TopicPartition, Position]) -> Operation[None]:
         """Commit in the name of this generation; what may pass is tried again for a time."""
         deadline_ms = self._engine.now_ms + self._engine.config.default_api_timeout_ms
         attempts = 0
@@ -126,11 +131,15 @@ class Membership:
             attempts += 1
             yield from self._engine.pause(attempts, deadline_ms)
 
-    def _commit_once(self, offsets: Mapping[TopicPartition, int]) -> Operation[None]:
+    def _commit_once(self, offsets: Mapping[TopicPartition, Position]) -> Operation[None]:
         topics: dict[str, OffsetCommitRequestTopic] = {}
-        for tp, offset in offsets.items():
+        for tp, position in offsets.items():
             topic = topics.setdefault(tp.topic, OffsetCommitRequestTopic(name=tp.topic, partitions=[]))
-            row = OffsetCommitRequestPartition(partition_index=tp.partition, committed_offset=offset)
+            row = OffsetCommitRequestPartition(
+                partition_index=tp.partition,
+                committed_offset=position.offset,
+                committed_leader_epoch=position.leader_epoch,
+            )
             topic.partitions.append(row)
         request = OffsetCommitRequest(
             group_id=self.group,
@@ -232,7 +241,7 @@ class Membership:
         self.member_id, self.generation = joined.member_id, joined.generation_id
         self.is_leader = joined.leader == joined.member_id
         shares: list[SyncGroupRequestAssignment] = []
-        if self.is_leader and not joined.skip_assignment:
+        if self.is_leader:
             shares = yield from self._share_out(joined)
         share = yield from self._sync(joined, shares)
         gone, more = self.owned - share, share - self.owned
@@ -257,7 +266,9 @@ class Membership:
                 protocols=[
                     JoinGroupRequestProtocol(
                         name=each.name,
-                        metadata=encode_subscription(each.name, self.topics, held, self.generation),
+                        metadata=encode_subscription(
+                            each.name, self.topics, held, self.owned, self.generation
+                        ),
                     )
                     for each in self._assignors
                 ],
@@ -272,7 +283,10 @@ class Membership:
             return joined
 
     def _share_out(self, joined: JoinGroupResponse) -> Operation[list[SyncGroupRequestAssignment]]:
-        """The leader's part: the partitions of all that members want, by the chosen assignor."""
+        """The leader's part: the partitions of all that members want, by the chosen assignor.
+
+        A leader that came back to a group which keeps its shares (KIP-814) only watches the topics again.
+        """
         name = joined.protocol_name or ""
         if name not in ASSIGNORS:
             raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, name)
@@ -281,6 +295,8 @@ class Membership:
         self._engine.want_topics(*topics)
         yield from self._engine.refresh(self._engine.now_ms + self._engine.config.request_timeout_ms)
         self._counts = self._counts_of(topics)
+        if joined.skip_assignment:
+            return []
         shares = ASSIGNORS[name].assign(self._counts, members)
         return [
             SyncGroupRequestAssignment(member_id=member_id, assignment=encode_share(share))
@@ -315,9 +331,14 @@ class Membership:
     # -- staying -------------------------------------------------------------------------------
 
     def _stay(self) -> Operation[None]:
-        """Heartbeats, until the group gathers anew or the topics that this leader shared out have changed."""
+        """Heartbeats, until the group gathers anew or the topics that this leader shared out have changed; or
+        until the program has not polled for too long."""
         while self.is_stable and not self._is_leaving:
-            yield from wait_for(self._wake, self.config.heartbeat_interval_ms)
+            wait_ms = min(self.config.heartbeat_interval_ms, max(0, self._poll_time_left_ms()) + 1)
+            yield from wait_for(self._wake, wait_ms)
+            if self._poll_time_left_ms() < 0:
+                yield from self._step_out()
+                return
             if self.is_leader and self._counts_of(self._counts) != self._counts:
                 return
             request = HeartbeatRequest(
@@ -341,8 +362,23 @@ class Membership:
             elif code:
                 raise BrokerError(code)
 
-    def _ask_quietly(self, request: LeaveGroupRequest) -> Operation[None]:
-        assert self._coordinator is not None, "who is in a group knows its coordinator"
+    def _poll_time_left_ms(self) -> int:
+        return self._polled_at_ms + self.config.max_poll_interval_ms - self._engine.now_ms
+
+    def _step_out(self) -> Operation[None]:
+        """The program has not polled for too long: others get what it read, until it polls again."""
+        yield from self._lose()
+        yield from self._say_goodbye()
+        self._forget()
+        self._engine.fire(self.changed)
+        while self._poll_time_left_ms() < 0:
+            yield from wait_for(self._polled)
+
+    def _say_goodbye(self) -> Operation[None]:
+        """Tell the group that a member leaves; a static one stays until its session ends."""
+        if not self.member_id or self.config.group_instance_id is not None or self._coordinator is None:
+            return
+        request = LeaveGroupRequest(group_id=self.group, members=[MemberIdentity(member_id=self.member_id)])
         lane = BrokerLane(self._coordinator.broker, f"{self._coordinator.lane}/commits")
         try:
             yield from ask(lane, request, LeaveGroupResponse, timeout_ms=LEAVE_MS_MAX)

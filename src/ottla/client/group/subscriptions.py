@@ -24,15 +24,22 @@ _LENGTH = struct.Struct(">h")
 
 
 def encode_subscription(
-    assignor: str, topics: Sequence[str], owned: Iterable[TopicPartition], generation: int
+    assignor: str,
+    topics: Sequence[str],
+    held: Iterable[TopicPartition],
+    owned: Iterable[TopicPartition],
+    generation: int,
 ) -> bytes:
-    """What this member wants and owns. The sticky assignor keeps the latter in user data of its own."""
-    rows = by_topic(owned)
+    """What this member wants, held until now and still owns: an eager one has given all up before it joins.
+
+    A leader waits for what is owned to be given up. The sticky assignor keeps what was held in user data of
+    its own.
+    """
     return encode_blob(
         ConsumerProtocolSubscription(
             topics=tuple(sorted(topics)),
-            user_data=_sticky_data(rows, generation) if assignor == STICKY else None,
-            owned_partitions=rows if assignor != STICKY else [],
+            user_data=_sticky_data(by_topic(held), generation) if assignor == STICKY else None,
+            owned_partitions=by_topic(owned) if assignor != STICKY else [],
             generation_id=generation,
         ),
         SUBSCRIPTION_VERSION,

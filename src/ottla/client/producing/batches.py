@@ -14,6 +14,7 @@ RECORD_OVERHEAD_BYTES = 21
 """The most that a record takes beside its key, value and headers."""
 
 SEQUENCE_COUNT = 1 << 31
+EPOCH_MAX = 0x7FFF
 
 
 class Delivery:
@@ -103,6 +104,11 @@ class Batch:
             base_sequence=self.base_sequence,
         )
 
+    def forget_number(self) -> None:
+        """The batch is in no log: it may have another number when it is sent again."""
+        self.producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        self.base_sequence = NO_SEQUENCE
+
     def split(self) -> "tuple[Batch, Batch]":
         """Two halves, the sequence going on from one to the other."""
         middle = len(self.records) // 2
@@ -117,18 +123,22 @@ class Batch:
 
 
 class PartitionLine:
-    """The batches of one partition, in order.
+    """The batches of one partition, in order, and as which producer they are numbered.
 
     ``retrying`` stand before ``waiting``. While there are any, batches go one at a time: so order is kept.
+    A batch that was sent keeps its number until a broker has answered, for it may be in the log already.
     """
 
     __slots__ = (
         "_count",
         "acknowledged",
+        "has_gap",
         "in_flight",
+        "is_refused",
         "next_sequence",
         "not_before_ms",
         "partition",
+        "producer",
         "retrying",
         "waiting",
     )
@@ -138,7 +148,12 @@ class PartitionLine:
         self.waiting: deque[Batch] = deque()
         self.retrying: list[Batch] = []
         self.in_flight: list[Batch] = []
+        self.producer: tuple[int, int] | None = None
         self.next_sequence = 0
+        self.has_gap = False
+        """A numbered batch was given up: when all the others have their answer, numbers begin anew."""
+        self.is_refused = False
+        """The broker refused the first in line for its number, so it has none of the later ones either."""
         self.not_before_ms = 0
         self.acknowledged: tuple[int, int] | None = None
         """As which producer the partition knows us."""
@@ -168,11 +183,37 @@ class PartitionLine:
             return None
         if self.retrying:
             return self.retrying[0] if not self.in_flight else None
-        if not self.waiting or len(self.in_flight) >= in_flight_max:
+        if not self.waiting or len(self.in_flight) >= in_flight_max or self.has_gap or self.is_refused:
             return None
         batch = self.waiting[0]
         is_full = len(self.waiting) > 1 or batch.size >= batch_size
         return batch if is_full or now_ms - batch.created_at_ms >= linger_ms else None
+
+    def number(self, batch: Batch) -> None:
+        """Give a batch its sequence, unless it has one."""
+        if self.producer is not None and batch.base_sequence == NO_SEQUENCE:
+            batch.producer = self.producer
+            batch.base_sequence = self.next_sequence
+            self.next_sequence = (self.next_sequence + len(batch.records)) % SEQUENCE_COUNT
+
+    def begin_anew(self) -> bool:
+        """Number from 0 in the next epoch if that is due and nobody waits for an answer to an old number.
+
+        Whether it is done. A producer id without another epoch is forgotten.
+        """
+        if self.in_flight or not (self.is_refused or self.has_gap):
+            return False
+        numbered = [batch for batch in self.retrying if batch.base_sequence != NO_SEQUENCE]
+        if numbered and not self.is_refused:
+            return False
+        for batch in numbered:
+            batch.forget_number()
+        self.has_gap = self.is_refused = False
+        self.next_sequence = 0
+        if self.producer is not None:
+            producer_id, epoch = self.producer
+            self.producer = (producer_id, epoch + 1) if epoch < EPOCH_MAX else None
+        return True
 
     def take(self, batch: Batch) -> None:
         """The batch is sent."""

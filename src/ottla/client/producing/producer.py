@@ -36,7 +36,6 @@ from ottla.wire.apis.produce import (
 BATCHES_REMEMBERED = 5
 """So many batches of a producer a partition remembers, and so many may be on their way to it."""
 
-SEQUENCE_COUNT = 1 << 31
 NEW_PARTITION_MS_MAX = 5_000
 """How long a record waits for a partition that nobody has told us of: it may have been added just now."""
 
@@ -72,7 +71,7 @@ class ProducerCore:
         """The lines that are not empty."""
         self._requests_to: dict[int, int] = {}
         self._producer: tuple[int, int] | None = None
-        self._needs_new_producer = config.is_idempotent
+        """What new lines begin with; each goes on with epochs of its own."""
         self._is_obtaining_producer = False
         self._flushes = 0
         self._wake = Signal()
@@ -82,7 +81,9 @@ class ProducerCore:
     # What users do
 
     def send(self, topic: str, record: Record, partition: int | None = None) -> Delivery:
-        """Take a record. ``RecordTooLarge`` and ``BufferFull`` are raised at once, all else comes later."""
+        """Take a record. What can never be sent is refused at once, as is too much; all else comes later."""
+        if self._engine.is_closed:
+            raise ClientClosed("the client was closed")
         size = size_of(record)
         if HEADER_SIZE + size > self.config.max_request_size:
             raise RecordTooLarge(
@@ -206,10 +207,14 @@ class ProducerCore:
     # Batches find their broker
 
     def _sender(self) -> Operation[None]:
-        while True:
-            wake_at_ms = self._drain()
-            wait_ms = None if wake_at_ms is None else max(0, wake_at_ms - self._engine.now_ms)
-            yield from wait_for(self._wake, wait_ms)
+        """Sends what is ready, until the client is closed: nobody sends the rest."""
+        try:
+            while True:
+                wake_at_ms = self._drain()
+                wait_ms = None if wake_at_ms is None else max(0, wake_at_ms - self._engine.now_ms)
+                yield from wait_for(self._wake, wait_ms)
+        except ClientClosed:
+            self.close()
 
     def _watch_metadata(self) -> Operation[None]:
         while True:
@@ -220,13 +225,25 @@ class ProducerCore:
         """Send all that may be sent; when to look again, if nothing happens before."""
         self._house()
         self._expire()
-        if self._needs_new_producer:
-            if self._busy and not self._is_obtaining_producer and not any(self._requests_to.values()):
-                self._is_obtaining_producer = True
-                self._engine.spawn(self._obtain_producer())
-        else:
+        if self._is_numbered():
             self._send_ready()
+        elif self._busy and not self._is_obtaining_producer:
+            self._is_obtaining_producer = True
+            self._engine.spawn(self._obtain_producer())
         return self._wake_at_ms()
+
+    def _is_numbered(self) -> bool:
+        """Whether batches can have numbers, if they need any. Lines whose order was lost begin anew."""
+        if not self.config.is_idempotent:
+            return True
+        for line in self._busy.values():
+            if line.begin_anew() and line.producer is None:
+                self._producer = None
+        if self._producer is None:
+            return False
+        for line in self._busy.values():
+            line.producer = line.producer or self._producer
+        return True
 
     def _send_ready(self) -> None:
         linger_ms = 0 if self._flushes else self.config.linger_ms
@@ -248,7 +265,7 @@ class ProducerCore:
     def _ready_in(self, line: PartitionLine, linger_ms: int) -> Batch | None:
         # Of a producer that it does not know a leader takes any batch as the first, in Kafka too: were the
         # first refused by one that does not lead yet, a second would come before it. So it goes alone.
-        is_known = self.config.is_idempotent and line.acknowledged == self._producer
+        is_known = self.config.is_idempotent and line.acknowledged == line.producer
         in_flight_max = BATCHES_REMEMBERED if is_known else 1
         return line.next_ready(self._engine.now_ms, self.config.batch_size, linger_ms, in_flight_max)
 
@@ -260,18 +277,11 @@ class ProducerCore:
             if batch is None or (batches and size + batch.size > self.config.max_request_size):
                 continue
             line.take(batch)
-            self._number(batch, line)
+            line.number(batch)
             batches.append(batch)
             size += batch.size
         self._requests_to[leader] = self._requests_to.get(leader, 0) + 1
         self._engine.spawn(self._deliver(leader, batches))
-
-    def _number(self, batch: Batch, line: PartitionLine) -> None:
-        """Give a batch its sequence, once for each producer id."""
-        if self._producer is not None and batch.producer != self._producer:
-            batch.producer = self._producer
-            batch.base_sequence = line.next_sequence
-            line.next_sequence = (line.next_sequence + len(batch.records)) % SEQUENCE_COUNT
 
     def _wake_at_ms(self) -> int | None:
         times = [h.deadline_ms for records in self._homeless.values() for h in records[:1]]
@@ -361,7 +371,7 @@ class ProducerCore:
                 if not knows_better:
                     line.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(batch.attempts)
                     self._doubt(batch.partition, leader, error)
-                self._needs_new_producer |= verdict is Verdict.RETRY_AS_NEW_PRODUCER
+                line.is_refused |= verdict is Verdict.RETRY_AS_NEW_PRODUCER
             case Verdict.FAIL:
                 self._fail(batch, DeliveryFailed(batch.partition, error, batch.attempts))
         self._done_with(batch)
@@ -393,9 +403,9 @@ class ProducerCore:
         for record, delivery in zip(batch.records, batch.deliveries, strict=True):
             self.buffered_bytes -= size_of(record)
             delivery.fail(error)
-        if batch.base_sequence != NO_SEQUENCE and self.config.is_idempotent:
+        if batch.base_sequence != NO_SEQUENCE:
             # Its sequence numbers are lost with it: what follows would be out of order for ever.
-            self._needs_new_producer = True
+            self._lines[batch.partition].has_gap = True
         self._engine.fire(self.progress)
 
     def _expire(self) -> None:
@@ -416,7 +426,7 @@ class ProducerCore:
     # Idempotence
 
     def _obtain_producer(self) -> Operation[None]:
-        """A fresh id, and sequences from 0: for the start, and when order was lost."""
+        """A fresh id: for the start, and when a line has used up the epochs of the old one."""
         attempts = 0
         while True:
             request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0x7FFF_FFFF)
@@ -434,9 +444,6 @@ class ProducerCore:
             else:
                 break
         self._producer = (response.producer_id, response.producer_epoch)
-        for line in self._lines.values():
-            line.next_sequence = 0
-        self._needs_new_producer = False
         self._is_obtaining_producer = False
         self._engine.fire(self._wake)
 

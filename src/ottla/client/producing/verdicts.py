@@ -25,7 +25,7 @@ class Verdict(Enum):
     DELIVERED = auto()
     RETRY = auto()
     RETRY_AS_NEW_PRODUCER = auto()
-    """The broker has lost track of the producer: take a new id, then try again."""
+    """The broker has lost track of the producer: number the partition's batches anew, then try again."""
     SPLIT = auto()
     FAIL = auto()
 
@@ -40,10 +40,12 @@ def judge(error: ClientError | None, record_count: int, is_first_in_line: bool) 
                 return Verdict.DELIVERED
             case ErrorCode.MESSAGE_TOO_LARGE if record_count > 1:
                 return Verdict.SPLIT
-            case ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                return Verdict.FAIL if is_first_in_line else Verdict.RETRY
-            case ErrorCode.UNKNOWN_PRODUCER_ID | ErrorCode.INVALID_PRODUCER_EPOCH:
-                return Verdict.RETRY_AS_NEW_PRODUCER
+            case (
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+                | ErrorCode.UNKNOWN_PRODUCER_ID
+                | ErrorCode.INVALID_PRODUCER_EPOCH
+            ):
+                return Verdict.RETRY_AS_NEW_PRODUCER if is_first_in_line else Verdict.RETRY
     return Verdict.RETRY if error.is_retriable else Verdict.FAIL
 
 

@@ -219,7 +219,7 @@ class GroupShard:
     def fetch(
         self, group_id: str, partitions: list[TopicPartition] | None, *, require_stable: bool
     ) -> OffsetFetchResponseGroup:
-        """A group's offsets; a client that wants stable ones waits for transactions to end."""
+        """A group's offsets; a client that wants stable ones waits for commits and transactions to end."""
         group = self.groups.get(group_id)
         asked = partitions if partitions is not None else list(group.offsets) if group is not None else []
         unstable = self._offsets.unstable(group_id, asked) if require_stable else frozenset()
@@ -294,9 +294,14 @@ class GroupShard:
             self._rebalance.remove(turn, group, member)
 
     def loaded(self, now: Moment) -> list[Effect]:
-        """The log was read to its end: members have their session time-out to be heard of."""
+        """The log was read to its end: members have their session time-out to be heard of.
+
+        A group that is larger than it may be by now gathers anew, and takes in as many as it may.
+        """
         turn = Turn(now)
         for group in self.groups.values():
+            if len(group.members) > self.state.config.group_max_size:
+                self._rebalance.gather(turn, group)
             for member in group.members.values():
                 self._rebalance.expect_heartbeat(turn, group, member)
         return turn.effects

@@ -34,6 +34,8 @@ class Append:
     records: tuple[StoredRecord, ...]
     reason: str
     base_sequence: int = -1
+    acks: int | None = None
+    """Whose copies make it committed; ``None`` for what the broker's settings say of offsets."""
 
 
 Effect: TypeAlias = Answer | Append

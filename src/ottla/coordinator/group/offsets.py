@@ -37,6 +37,9 @@ APPEND_ERRORS: dict[ErrorCode, ErrorCode] = {
 COMMITS_BASE_SEQUENCE = 0
 """Kafka's batches of commits say 0 where its other batches without a producer say −1; so do ours."""
 
+TOMBSTONE_ACKS = 0
+"""Nobody waits for tombstones, and too small an ISR does not refuse them: what was deleted stays deleted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -112,11 +115,15 @@ class Offsets:
                 group.offsets.keep(record)
 
     def unstable(self, group_id: str, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those of these partitions whose offset may change with a marker that is still to come."""
-        transactions = self._shard.transactions
-        if not transactions:
+        """Those of these partitions whose offset is about to change: a commit is on its way into the log, or
+        a marker is still to come."""
+        group, transactions = self._shard.groups.get(group_id), self._shard.transactions
+        pending = group.pending_commits if group is not None else {}
+        if not transactions and not pending:
             return frozenset()
-        return frozenset(tp for tp in partitions if transactions.is_waiting(offset_key(group_id, tp)))
+        return frozenset(
+            tp for tp in partitions if tp in pending or transactions.is_waiting(offset_key(group_id, tp))
+        )
 
     def forget(self, turn: Turn, group: Group, partitions: Iterable[TopicPartition], reason: str) -> None:
         """Drop offsets, also those on their way into the log, and the group with the last of them once it has
@@ -129,7 +136,9 @@ class Offsets:
         records = [offset_tombstone(group.group_id, tp) for tp in dropped]
         records += self._bury_if_dead(turn, group)
         if records:
-            ticket = self._shard.append(turn, tuple(records), reason, lambda later, error: None)
+            ticket = self._shard.append(
+                turn, tuple(records), reason, lambda later, error: None, acks=TOMBSTONE_ACKS
+            )
             group.forgotten.update({tp: ticket for tp in dropped if tp in pending})
 
     def _bury_if_dead(self, turn: Turn, group: Group) -> list[StoredRecord]:

@@ -27,8 +27,8 @@ def fetch_offsets(
 ) -> OffsetFetchResponseGroup:
     """The committed offsets asked for, or all; what was never committed is answered with −1.
 
-    ``unstable`` are partitions with an offset in an open transaction, which a client that wants
-    stable offsets must wait for.
+    ``unstable`` are partitions with an offset on its way into the log or in an open transaction, which a
+    client that wants stable offsets must wait for.
     """
     known = group.offsets if group is not None and group.state is not GroupState.DEAD else {}
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}

@@ -167,7 +167,7 @@ class Rebalance:
         self._update(member, token, request)
         self.expect_heartbeat(turn, group, member)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            self._prepare(turn, group)
+            self.gather(turn, group)
         elif group.state is GroupState.STABLE and group.select_protocol() != group.protocol_name:
             self._rebalance_if_possible(turn, group)
         elif group.state is GroupState.STABLE:
@@ -193,9 +193,9 @@ class Rebalance:
 
     def _rebalance_if_possible(self, turn: Turn, group: Group) -> None:
         if group.may_rebalance:
-            self._prepare(turn, group)
+            self.gather(turn, group)
 
-    def _prepare(self, turn: Turn, group: Group) -> None:
+    def gather(self, turn: Turn, group: Group) -> None:
         """Begin to gather: those who wait for an assignment must join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._fail_syncs(turn, group, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -336,7 +336,7 @@ class Rebalance:
             return
         for member_id in sorted(silent):
             group.remove(member_id)
-        self._prepare(turn, group)
+        self.gather(turn, group)
 
     # -- leaving and dying -------------------------------------------------------------------
 
@@ -346,7 +346,7 @@ class Rebalance:
         self._answer_sync(turn, member, answers.sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            self._prepare(turn, group)
+            self.gather(turn, group)
         else:
             self.complete_join_if_all_are_here(turn, group)
 

@@ -46,9 +46,10 @@ class ShardState:
         reason: str,
         settle: Settle,
         base_sequence: int = -1,
+        acks: int | None = None,
     ) -> int:
         """Ask for a write; ``settle`` hears its outcome in a later turn. Later writes have higher numbers."""
         self._last_ticket += 1
         self.writes[self._last_ticket] = settle
-        turn.effects.append(Append(self._last_ticket, records, reason, base_sequence))
+        turn.effects.append(Append(self._last_ticket, records, reason, base_sequence, acks))
         return self._last_ticket
