@@ -5,16 +5,19 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ottla.client.admin.asking import until_done
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
-from ottla.client.errors import ClientError
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import Operation
+from ottla.client.errors import BrokerError, ClientError, ConnectionLost
 from ottla.client.fetching import offsets as asked
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId, TopicPartition, topic_id_text
 from ottla.spark.errors import SparkRefused, refuse
 from ottla.spark.kafka_settings import BOOTSTRAP, KafkaSettings
 from ottla.spark.options import Ago, Bound, ByOffset, ByTime, End, ReadOptions, Subscription
-from ottla.wire.apis.metadata import MetadataResponseTopic
+from ottla.wire.apis.metadata import MetadataResponse, MetadataResponseTopic
 from ottla.wire.primitives import ZERO_UUID
 
 Offsets = dict[TopicPartition, int]
@@ -143,17 +146,40 @@ def existing_topics(
 ) -> dict[str, MetadataResponseTopic]:
     """These topics, or all, as the cluster describes them; those that do not exist are left out."""
     try:
-        response = client.run(describe_topics, None if names is None else list(names))
+        response = client.run(_settled_topics, None if names is None else list(names))
     except ClientError as error:
         raise _unreachable(kafka, error) from error
     found: dict[str, MetadataResponseTopic] = {}
     for topic in response.topics:
-        if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+        if topic.error_code in _MISSING:
             continue
         if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise SparkRefused(f"topic {topic.name} may not be read", "ask for the right DESCRIBE on it")
         found[topic.name or ""] = topic
     return found
+
+
+_MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
+_SETTLED = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, *_MISSING)
+
+
+def _settled_topics(engine: Engine, names: list[str] | None) -> Operation[MetadataResponse]:
+    """What the cluster says once it knows.
+
+    A cluster that has just started may say that a topic's leader is not available, and name no partition,
+    or may list no topic at all: that is not yet an answer.
+    """
+
+    def attempt(left_ms: int) -> Operation[MetadataResponse]:
+        response = yield from describe_topics(engine, names, left_ms)
+        if names is None and response.controller_id < 0:
+            raise ConnectionLost("the cluster has no controller at the moment")
+        for topic in response.topics:
+            if topic.error_code not in _SETTLED:
+                raise BrokerError(topic.error_code, topic.name)
+        return response
+
+    return until_done(engine, "Metadata", None, attempt)
 
 
 def _unreachable(kafka: KafkaSettings, error: ClientError) -> SparkRefused:

@@ -43,6 +43,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed: Offsets = {}
         self._earliest: Offsets = {}
         """Where partitions begin that appeared while the query ran."""
+        self._gone: set[TopicPartition] = set()
+        """Partitions whose end has been told."""
 
     # On the driver
 
@@ -62,16 +64,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next micro-batch ends; ``start`` itself if it shall not begin yet."""
         started = self.initialOffset() if start is None else start  # Without topics it is empty.
         begin = from_dict(started)
-        self._commit_to_group(dict(begin))
+        self._commit_to_group({p: offset for p, offset in begin.items() if p not in self._gone})
         view = self._view()
         if self._available_now is not None:
             end, ids = dict(self._available_now), self._available_ids
         else:
             end = view.ends(view.partitions(refuses_missing=False), LATEST)
             ids = view.topic_ids
-        self._latest = end
+        self._latest = dict(end)
         self._forget_remade(begin, remade(ids_of(started), ids))
         self._check_lost(begin, end)
+        ids = ids_of(started) | ids
         self._pass_over_lost(view, begin, end)
         begin |= self._begin_of_new(view, begin, end)
         if self._available_now is None and self._waits_for_more(begin, end):
@@ -134,6 +137,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for partition in [p for p in begin if p.topic in topics]:
             offset = begin.pop(partition)
             self._earliest.pop(partition, None)
+            if partition in self._gone:
+                self._gone.discard(partition)
+                continue
             self._lost(
                 f"topic {partition.topic} was deleted and made again; {partition} was read up to {offset}"
             )
@@ -141,14 +147,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_lost(self, begin: Offsets, end: Offsets) -> None:
         """Topics that were deleted, and logs that have become shorter, have lost what was not read.
 
-        A query that goes on all the same begins at the new log's end, and a partition that comes back
-        is a new one.
+        A query that goes on all the same begins at the new log's end. It remembers how far it had read a
+        partition that is gone: if the same one comes back it is not read again, and if another takes its
+        place, its topic's id tells.
         """
         for partition, offset in begin.items():
             if partition not in end:
-                self._earliest.pop(partition, None)
-                self._lost(f"{partition} is gone; it was read up to offset {offset}")
-            elif end[partition] < offset:
+                if partition not in self._gone:
+                    self._lost(f"{partition} is gone; it was read up to offset {offset}")
+                    self._gone.add(partition)
+                end[partition] = offset
+                continue
+            self._gone.discard(partition)
+            if end[partition] < offset:
                 self._lost(f"{partition} ends at {end[partition]}, and was read up to {offset}")
 
     def _pass_over_lost(self, view: ClusterView, begin: Offsets, end: Offsets) -> None:
