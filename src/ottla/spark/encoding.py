@@ -115,10 +115,9 @@ class ArrowEncoder:
         self, topic: str, columns: "_Columns", indices: Any, count: int
     ) -> Iterator[EncodedBatch]:
         chosen = columns.partitions(indices, topic, count)
-        keys = columns.key
-        kernel.choose_partitions(
-            indices, chosen, keys.ends, keys.valid, keys.data, count, self._sticky(topic)
-        )
+        keys, sticky = columns.key, self._sticky(topic)
+        assert 0 <= sticky < count, f"{topic} has {count} partitions, and {sticky} is none of them"
+        kernel.choose_partitions(indices, chosen, keys.ends, keys.valid, keys.data, count, sticky)
         ends, ordered = np.zeros(count + 1, np.int64), np.empty(len(indices), np.int64)
         kernel.group_rows(indices, chosen, ends, ordered)
         begin = 0
