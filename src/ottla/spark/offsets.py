@@ -25,6 +25,8 @@ TopicIds = dict[str, str]
 
 IDS = "topic ids"
 """Where a checkpoint keeps which topics are meant; no topic can have a name with a space."""
+BEGAN = "began at"
+"""Where it keeps the offsets at which a batch began, if the batch before does not say it."""
 
 
 class ClusterView:
@@ -227,13 +229,21 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> str:
     return json.dumps(as_dict(offsets))
 
 
-def as_dict(offsets: Mapping[TopicPartition, int], ids: TopicIds | None = None) -> dict[str, dict[str, Any]]:
+def as_dict(
+    offsets: Mapping[TopicPartition, int],
+    ids: TopicIds | None = None,
+    began: Mapping[TopicPartition, int] | None = None,
+) -> dict[str, dict[str, Any]]:
     """Offsets as a checkpoint keeps them: Spark's own form, always in the same order, and the topics' ids."""
     nested: dict[str, dict[str, Any]] = {}
     for partition in sorted(offsets):
         nested.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
     known = {topic: ids[topic] for topic in nested if topic in ids} if ids else {}
-    return {**nested, IDS: known} if known else nested
+    if known:
+        nested[IDS] = known
+    if began:
+        nested[BEGAN] = as_dict(began)
+    return nested
 
 
 def from_dict(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
@@ -242,13 +252,18 @@ def from_dict(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
         TopicPartition(topic, int(number)): offset
         for topic, partitions in nested.items()
         for number, offset in partitions.items()
-        if topic != IDS
+        if topic not in (IDS, BEGAN)
     }
 
 
 def ids_of(nested: Mapping[str, Mapping[str, Any]]) -> TopicIds:
     """The ids that ``as_dict`` wrote; none in a checkpoint that knew none."""
     return dict(nested.get(IDS, {}))
+
+
+def began_at(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
+    """Where the batch that ends here began, as far as ``as_dict`` was told."""
+    return from_dict(nested.get(BEGAN, {}))
 
 
 def remade(before: TopicIds, now: TopicIds) -> set[str]:

@@ -20,7 +20,7 @@ from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 from ottla.spark.connections import client_for
 from ottla.spark.errors import DataLoss
-from ottla.spark.offsets import ClusterView, Offsets, TopicIds, as_dict, from_dict, ids_of, remade
+from ottla.spark.offsets import ClusterView, Offsets, TopicIds, as_dict, began_at, from_dict, ids_of, remade
 from ottla.spark.options import EARLIEST, LATEST, ReadOptions
 from ottla.spark.ranges import OffsetRange, limited
 from ottla.spark.reading import plan_ranges, read_range
@@ -78,11 +78,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._pass_over_lost(view, begin, end)
         begin |= self._begin_of_new(view, begin, end)
         if self._available_now is None and self._waits_for_more(begin, end):
-            return as_dict(from_dict(started), ids_of(started))
+            return dict(started)
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_offsets_per_trigger
         if max_rows is not None and not isinstance(limit, ReadAllAvailable):
             end = limited(max_rows, begin, end)
-        return as_dict(end, ids)
+        if as_dict(end, ids) == as_dict(from_dict(started), ids_of(started)):
+            return dict(started)  # To the letter: Spark begins a batch for whatever differs.
+        return as_dict(end, ids, self._to_remember(from_dict(started), begin, end))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """For the query's progress."""
@@ -98,8 +100,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The ranges of a micro-batch; the same ones when it is planned again after a crash."""
         others = remade(ids_of(start), ids_of(end))
         begin = {p: offset for p, offset in from_dict(start).items() if p.topic not in others}
+        begin |= began_at(end)
         until = from_dict(end)
         begin |= self._begin_of_new(self._view(), begin, until)
+        for partition, offset in until.items():
+            if begin[partition] > offset:
+                self._lost(f"a batch ended at {offset} of {partition}, and would begin at {begin[partition]}")
         ranges: Sequence[InputPartition] = plan_ranges(self._options, begin, until)
         return ranges
 
@@ -117,6 +123,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(self._options, self._schema, partition)
 
     # Decisions
+
+    def _to_remember(self, given: Offsets, begin: Offsets, end: Offsets) -> Offsets:
+        """Where this batch begins, for the partitions of which the checkpoint of the one before does not say.
+
+        Spark keeps no offsets of a query's beginning. It asks for them again when it repeats the first batch,
+        and by then ``earliest`` and ``-10 minutes`` may be others.
+        """
+        is_first = given == self._initial
+        return {p: begin[p] for p in end if is_first or begin[p] != given.get(p)}
 
     def _view(self) -> ClusterView:
         return ClusterView(client_for(self._options.kafka.client), self._options)
@@ -161,6 +176,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._gone.discard(partition)
             if end[partition] < offset:
                 self._lost(f"{partition} ends at {end[partition]}, and was read up to {offset}")
+                begin[partition] = end[partition]
 
     def _pass_over_lost(self, view: ClusterView, begin: Offsets, end: Offsets) -> None:
         """What retention took before it was read is told here, before a task falls over it.
