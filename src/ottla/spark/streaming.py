@@ -36,6 +36,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._initial: Offsets | None = None
         self._initial_ids: TopicIds = {}
+        self._ends_where_it_is = False
         self._available_now: Offsets | None = None
         self._available_ids: TopicIds = {}
         self._latest: Offsets = {}
@@ -66,18 +67,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = from_dict(started)
         self._commit_to_group({p: offset for p, offset in begin.items() if p not in self._gone})
         view = self._view()
-        if self._available_now is not None:
-            end, ids = dict(self._available_now), self._available_ids
-        else:
-            end = view.ends(view.partitions(refuses_missing=False), LATEST)
-            ids = view.topic_ids
+        end, ids = self._end_of_log(view)
         self._latest = dict(end)
         self._forget_remade(begin, remade(ids_of(started), ids))
         self._check_lost(begin, end)
         ids = ids_of(started) | ids
         self._pass_over_lost(view, begin, end)
         begin |= self._begin_of_new(view, begin, end)
-        if self._available_now is None and self._waits_for_more(begin, end):
+        if not self._ends_where_it_is and self._waits_for_more(begin, end):
             return dict(started)
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_offsets_per_trigger
         if max_rows is not None and not isinstance(limit, ReadAllAvailable):
@@ -91,10 +88,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return as_dict(self._latest) if self._latest else None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query will read up to what there is now, then end."""
-        view = self._view()
-        self._available_now = view.ends(view.partitions(refuses_missing=False), LATEST)
-        self._available_ids = view.topic_ids
+        """The query will read up to what there is when its first batch is planned, then end.
+
+        Not sooner: Spark asks only then where to begin, and ``latest`` must not lie beyond the end.
+        """
+        self._ends_where_it_is = True
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a micro-batch; the same ones when it is planned again after a crash."""
@@ -135,6 +133,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _view(self) -> ClusterView:
         return ClusterView(client_for(self._options.kafka.client), self._options)
+
+    def _end_of_log(self, view: ClusterView) -> tuple[Offsets, TopicIds]:
+        """The latest offsets; of a query that ends by itself, those that it saw first."""
+        if self._available_now is not None:
+            return dict(self._available_now), self._available_ids
+        end = view.ends(view.partitions(refuses_missing=False), LATEST)
+        if self._ends_where_it_is:
+            self._available_now, self._available_ids = dict(end), view.topic_ids
+        return end, view.topic_ids
 
     def _begin_of_new(self, view: ClusterView, begin: Offsets, end: Offsets) -> Offsets:
         """Partitions that the last batch did not know are read from their very first record."""

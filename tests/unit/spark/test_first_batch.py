@@ -93,3 +93,19 @@ def test_nothing_new_is_said_to_the_letter(cluster: FakeCluster, a_reader: Any) 
     second = reader.latestOffset(first, ReadAllAvailable())
     assert second == {"orders": {"0": 8}, "topic ids": first["topic ids"]}, "later batches need no more"
     assert ranges(reader, first, second) == ["orders-0 [7, 8)"]
+
+
+def test_a_query_over_what_there_is_may_begin_at_the_latest_offset_of_a_topic_that_grows(
+    cluster: FakeCluster, a_reader: Any
+) -> None:
+    reader = a_reader(startingOffsets="latest")
+
+    reader.prepareForTriggerAvailableNow()
+    cluster.logs[ORDERS].end_offset = 8
+    start = reader.initialOffset()
+    cluster.logs[ORDERS].end_offset = 9
+    first = reader.latestOffset(start, ReadMaxRows(1))
+    cluster.logs[ORDERS].end_offset = 20
+
+    assert (from_dict(start), from_dict(first)) == ({ORDERS: 8}, {ORDERS: 9})
+    assert reader.latestOffset(first, ReadMaxRows(1)) == first, "it ends where the log ended"
