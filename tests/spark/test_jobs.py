@@ -172,6 +172,44 @@ def test_a_batch_that_differs_or_is_missing_fails_the_audit(spark: SparkSession)
     ]
 
 
+def test_a_replica_that_lost_its_end_or_its_beginning_is_found(spark: SparkSession) -> None:
+    def a_batch(broker: int, base_offset: int, log_start: int = 0) -> tuple[object, ...]:
+        return (
+            "t",
+            0,
+            broker,
+            base_offset,
+            base_offset + 9 if base_offset >= 0 else -1,
+            1,
+            5,
+            100,
+            30,
+            log_start,
+        )
+
+    whole = [a_batch(0, offset) for offset in (0, 10, 20, -1)]
+    without_end = [a_batch(1, offset) for offset in (0, 10, -1)]
+    later = [a_batch(2, offset, log_start=10) for offset in (10, 20, -1)]
+    batches = spark.createDataFrame([*whole, *without_end, *later], SCHEMA)
+
+    tables, differing = audit.compare(batches)
+
+    assert differing == 1
+    assert [table.rows for table in tables] == [
+        [("t", 0, 20, "0,2", "not on all replicas")],
+        [("t", 0, 2, 10)],
+    ]
+
+
+def test_an_audit_of_a_topic_that_is_not_there_is_not_well(spark: SparkSession, cluster: Cluster) -> None:
+    options = audit.AuditOptions(bootstrap_servers=cluster.bootstrap_servers, topics="no-such-topic")
+
+    report = audit.run(spark, options, quiet)
+
+    assert not report.is_well
+    assert [table.rows for table in report.tables] == [[("no-such-topic",)]]
+
+
 def test_elections_are_counted_and_drawn(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
     write(cluster, "elected", [b"x"])
     picture = tmp_path / "elections.html"

@@ -111,7 +111,7 @@ class ClusterView:
                 found = self._client.run(asked.list_offsets, times, isolation_level=isolation)
             except ClientError as error:
                 if retries <= 0 or not error.is_retriable:
-                    raise _unreachable(self._options.kafka, error) from error
+                    raise unreachable(self._options.kafka, error) from error
                 retries -= 1
                 time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
             else:
@@ -148,9 +148,9 @@ def existing_topics(
 ) -> dict[str, MetadataResponseTopic]:
     """These topics, or all, as the cluster describes them; those that do not exist are left out."""
     try:
-        response = client.run(_settled_topics, None if names is None else list(names))
+        response = client.run(settled_topics, None if names is None else list(names))
     except ClientError as error:
-        raise _unreachable(kafka, error) from error
+        raise unreachable(kafka, error) from error
     found: dict[str, MetadataResponseTopic] = {}
     for topic in response.topics:
         if topic.error_code in _MISSING:
@@ -165,7 +165,7 @@ _MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPT
 _SETTLED = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, *_MISSING)
 
 
-def _settled_topics(engine: Engine, names: list[str] | None) -> Operation[MetadataResponse]:
+def settled_topics(engine: Engine, names: list[str] | None) -> Operation[MetadataResponse]:
     """What the cluster says once it knows.
 
     A cluster that has just started may say that a topic's leader is not available, and name no partition,
@@ -184,7 +184,8 @@ def _settled_topics(engine: Engine, names: list[str] | None) -> Operation[Metada
     return until_done(engine, "Metadata", None, attempt)
 
 
-def _unreachable(kafka: KafkaSettings, error: ClientError) -> SparkRefused:
+def unreachable(kafka: KafkaSettings, error: ClientError) -> SparkRefused:
+    """The cluster does not say what was asked of it."""
     servers = ",".join(f"{host}:{port}" for host, port in kafka.client.bootstrap_servers)
     return refuse(
         BOOTSTRAP, servers, str(error), "see that the brokers run and are reachable from the driver"
