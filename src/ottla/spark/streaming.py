@@ -203,7 +203,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise DataLoss(
                 f"data loss: {what}",
                 "with failOnDataLoss=false the query goes on without; after a topic was made again, start "
-                "with a new checkpoint",
+                "with a new checkpoint, and a sink of files in a new directory",
             )
         log.warning("data loss what=%s", what)
 
