@@ -10,60 +10,16 @@ pytest.importorskip("numba")
 pytest.importorskip("pyspark")
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
-from ottla.records.builder import build_batch
-from ottla.records.record import Record
 from ottla.spark.errors import SparkRefused
 from ottla.spark.jobs.audit import find_replicas
 from ottla.spark.kafka_settings import kafka_settings
 from ottla.spark.replicas import Replica, read_replica
 from ottla.wire.apis.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
-from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from ottla.wire.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.wire.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ottla.wire.apis.metadata import MetadataResponseTopic
 from ottla.wire.keys import ApiKey
 from support.fake_client import SERVERS, FakeClient
-from support.fake_cluster import FakeCluster, FakeLog
-
-ORDERS = TopicPartition("orders", 0)
-LEADER, FOLLOWER = 1, 2
-
-
-class TwoCopies(FakeCluster):
-    """One partition; both brokers serve their own copy of it, as they do for consumers nearby."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.topic("orders", leaders=[LEADER])
-        self.copies = {LEADER: self.logs[ORDERS], FOLLOWER: FakeLog(FOLLOWER)}
-
-    def write(self, count: int, *brokers: int) -> None:
-        for _ in range(count):
-            for broker in brokers:
-                self.copies[broker].append(a_batch())
-
-    def _fetch(self, broker: int, message: FetchRequest) -> FetchResponse:
-        (topic,) = message.topics
-        (wanted,) = topic.partitions
-        log = self.copies[broker]
-        data = PartitionData(high_watermark=log.end_offset, log_start_offset=log.start_offset)
-        if not log.start_offset <= wanted.fetch_offset <= log.end_offset:
-            data = PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
-        else:
-            data.records = b"".join(log.data[wanted.fetch_offset :])
-        row = FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=[data])
-        return FetchResponse(responses=[row])
-
-    def _list_offsets(self, broker: int, message: ListOffsetsRequest) -> ListOffsetsResponse:
-        response = super()._list_offsets(broker, message)
-        if message.replica_id == -2:
-            row = response.topics[0].partitions[0]
-            row.error_code, row.offset = ErrorCode.NONE, self.copies[broker].start_offset
-        return response
-
-
-def a_batch() -> bytes:
-    return bytes(build_batch([Record(b"k", b"v", timestamp=1_234)]))
+from support.two_copies import FOLLOWER, LEADER, ORDERS, TwoCopies
 
 
 @pytest.fixture
