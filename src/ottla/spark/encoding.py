@@ -130,7 +130,7 @@ class ArrowEncoder:
         self, topic: str, partition: int, columns: "_Columns", rows: Any
     ) -> Iterator[EncodedBatch]:
         first = 0
-        limit = self._batch_bytes
+        limit = usual = max(1, min(self._batch_bytes, self._record_bytes_max))
         while first < len(rows):
             room = np.empty(HEADER_SIZE + limit, np.uint8)
             next_row, end, max_timestamp = columns.encode(rows, first, room, HEADER_SIZE, limit)
@@ -162,7 +162,7 @@ class ArrowEncoder:
             )
             yield self._finished(topic, partition, header, room[:end])
             first = int(next_row)
-            limit = self._batch_bytes
+            limit = usual
 
     def _finished(self, topic: str, partition: int, header: BatchHeader, room: Any) -> EncodedBatch:
         if self._codec is Codec.NONE:
