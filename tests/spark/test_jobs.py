@@ -118,6 +118,7 @@ def test_windows_that_are_over_are_counted_and_summed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     values = [json.dumps({"colour": "red" if n % 4 else "blue", "price": 2}).encode() for n in range(60)]
+    values[3] = b'{"colour": "red", "price": "two"}'
     write(cluster, "prices", [*values, *[b"{}"] * 2], step_ms=60_000)
     options = aggregate.AggregateOptions(
         bootstrap_servers=cluster.bootstrap_servers,
@@ -140,7 +141,7 @@ def test_windows_that_are_over_are_counted_and_summed(
         for row in found
         if row.get("group") in ("red", "blue")
     }
-    assert sums == {"red": (45, 90.0), "blue": (15, 30.0)}
+    assert sums == {"red": (45, 88.0), "blue": (15, 30.0)}, "what is no number is counted and adds nothing"
 
 
 def test_replicas_that_are_equal_pass_the_audit(spark: SparkSession, cluster: Cluster) -> None:
