@@ -241,7 +241,8 @@ def test_a_plan_is_json_that_the_reassign_tool_takes(
     assert sum(then) == sum(now)
     assert spread(then) <= spread(now)
     with Client(cluster.bootstrap_servers) as client:
-        brokers, before, _ = plan.measure(client)
+        measured = plan.measure(client)
+        brokers, before = measured.brokers, measured.before
         assert checked_plan(client, asked).keys() >= asked.keys()
     evened = balanced(brokers, before, dict.fromkeys(before, 0), moves_max=1000)
     assert spread([leaders_on(broker, evened) for broker in brokers]) <= 1
