@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
@@ -17,8 +19,8 @@ LEADER, FOLLOWER = 1, 2
 class TwoCopies(FakeCluster):
     """Both brokers serve consumers. Every batch has one record; what is not there yet is not waited for."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.topic("orders", leaders=[LEADER])
         self.copies = {LEADER: self.logs[ORDERS], FOLLOWER: FakeLog(FOLLOWER)}
         self.racks: dict[str, int] = {}

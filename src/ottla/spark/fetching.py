@@ -98,17 +98,21 @@ class RangeFetcher:
         """What the leader sends, until the range is covered; the next request goes out before each yield."""
         position = self._range.start
         task = self._ask_for(position)
-        while position < self._range.end:
-            fetched = self._result(task)
-            if fetched is None:
-                position = self._skip_lost(position)
-                task = self._ask_for(position)
-                continue
-            chunk, end_offset = fetched
-            position = max(position, end_offset)
-            if position < self._range.end:
-                task = self._ask_for(position)
-            yield chunk
+        try:
+            while position < self._range.end:
+                fetched = self._result(task)
+                if fetched is None:
+                    position = self._skip_lost(position)
+                    task = self._ask_for(position)
+                    continue
+                chunk, end_offset = fetched
+                position = max(position, end_offset)
+                if position < self._range.end:
+                    task = self._ask_for(position)
+                yield chunk
+        finally:
+            # Whoever stops early (a limit, an error) leaves no fetch to the next task of this process.
+            self._client.engine.cancel(task)
 
     def _ask_for(self, position: int) -> Task[Fetched | None]:
         enough = max(FETCH_BYTES_MIN, (self._range.end - position) * ROW_BYTES_GUESS)
@@ -124,7 +128,6 @@ class RangeFetcher:
     def _result(self, task: Task[Fetched | None]) -> Fetched | None:
         if not self._client.run_until(lambda: task.is_done, self._poll_timeout_ms):
             cause = self._client.engine.metadata_error
-            self._client.engine.cancel(task)
             raise SparkRefused(
                 f"{self._range}: nothing could be fetched within kafkaConsumer.pollTimeoutMs="
                 f"{self._poll_timeout_ms}{f' (last cause: {cause})' if cause else ''}",

@@ -98,12 +98,15 @@ def _deliver(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     )
     sender = BatchSender(client, config)
     seen = 0
-    for rows in batches:
-        counts = {name: topics.count_of(name) for name in encoder.topics(rows)} if rows.num_rows else {}
-        for batch in encoder.encode(rows, counts, time.time_ns() // 1_000_000):
-            sender.send(batch)
-        seen += rows.num_rows
-    sent = sender.flush()
+    try:
+        for rows in batches:
+            counts = {name: topics.count_of(name) for name in encoder.topics(rows)} if rows.num_rows else {}
+            for batch in encoder.encode(rows, counts, time.time_ns() // 1_000_000):
+                sender.send(batch)
+            seen += rows.num_rows
+        sent = sender.flush()
+    finally:
+        sender.close()
     assert sent == seen, f"{seen} rows came, and {sent} records were written"
     return sent
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 
 pytest.importorskip("numba")
@@ -11,10 +13,11 @@ from ottla.client.config import ConsumerConfig
 from ottla.model.errors import ErrorCode
 from ottla.spark.errors import DataLoss
 from ottla.spark.fetching import RangeFetcher
+from ottla.spark.kafka_settings import kafka_settings
 from ottla.spark.ranges import OffsetRange
 from ottla.wire.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ottla.wire.keys import ApiKey
-from support.fake_client import FakeClient
+from support.fake_client import SERVERS, FakeClient
 from support.two_copies import FOLLOWER, LEADER, ORDERS, TwoCopies
 
 NEARBY = "nearby"
@@ -98,3 +101,33 @@ def test_offsets_that_retention_took_are_told_as_before(cluster: TwoCopies) -> N
 
     with pytest.raises(DataLoss, match=r"offsets \[0, 2\) of orders-0 are no longer in the log"):
         fetched(a_fetcher(cluster, 3))
+
+
+def test_a_task_that_stops_early_leaves_no_fetch_behind(cluster: TwoCopies) -> None:
+    cluster.write(3, LEADER)
+    elsewhere = PartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    refused = FetchResponse(responses=[FetchableTopicResponse(partitions=[elsewhere])])
+    cluster.script(ApiKey.FETCH, lambda asked: cluster._fetch(LEADER, asked), *[refused] * 1000)
+    chunks = a_fetcher(cluster, 9).chunks()
+    assert isinstance(chunks, Generator)
+    next(chunks)
+
+    chunks.close()
+    asked = len(cluster.requests(ApiKey.FETCH))
+    cluster.pass_time(60_000, step_ms=1_000)
+
+    assert len(cluster.requests(ApiKey.FETCH)) == asked
+
+
+def test_a_read_does_not_make_a_topic_by_asking_for_it(cluster: TwoCopies) -> None:
+    servers = {"kafka.bootstrap.servers": SERVERS}
+
+    read, written = (kafka_settings(servers, is_sink=is_sink).client for is_sink in (False, True))
+
+    for config, makes in ((read, False), (written, True)):
+        cluster = TwoCopies(allow_auto_create_topics=config.allow_auto_create_topics)
+        cluster.engine.want_topics("gone")
+        cluster.pass_time(100)
+        asked = [message for _, _, message in cluster.requests(ApiKey.METADATA)]
+        assert asked
+        assert all(message.allow_auto_topic_creation == makes for message in asked)

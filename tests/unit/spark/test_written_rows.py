@@ -15,8 +15,9 @@ from ottla.spark.encoding import ArrowEncoder
 from ottla.spark.errors import OptionRefused
 from ottla.spark.write_options import WriteOptions, write_options
 from ottla.spark.writing import check_topic, write_rows
+from ottla.wire.keys import ApiKey
 from support.fake_client import SERVERS, serve
-from support.fake_cluster import FakeCluster, FakeLog
+from support.fake_cluster import SILENCE, FakeCluster, FakeLog
 
 
 @pytest.fixture
@@ -76,3 +77,22 @@ def test_a_partition_that_does_not_exist_is_never_chosen() -> None:
 
     with pytest.raises(AssertionError, match="orders has 3 partitions, and 3 is none of them"):
         list(encoder.encode(some_rows(5), {"orders": 3}, now_ms=1))
+
+
+def test_a_task_that_failed_leaves_nothing_to_be_written_later(
+    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster
+) -> None:
+    wanted = options()
+    serve(monkeypatch, cluster, wanted.kafka.client)
+    cluster.script(ApiKey.PRODUCE, *[SILENCE] * 5)
+
+    def batches_that_break() -> object:
+        yield some_rows(10)
+        raise OSError("the worker's socket broke")
+
+    with pytest.raises(OSError, match="broke"):
+        write_rows(wanted, batches_that_break())  # type: ignore[arg-type]
+    cluster.scripted.clear()
+    cluster.pass_time(200_000, step_ms=1_000)
+
+    assert [record for log in cluster.logs.values() for record in log.records()] == []
