@@ -116,3 +116,41 @@ def test_leadership_is_handed_on_where_no_single_change_helps() -> None:
     after = balanced([0, 1, 2], before, dict.fromkeys(before, 1), moves_max=0)
 
     assert sorted(leaders([0, 1, 2], after)) == [2, 3, 3]
+
+
+def racks_held(replicas: list[int], racks: dict[int, str]) -> int:
+    return len({racks.get(broker, broker) for broker in replicas})
+
+
+@given(assignments(), st.data())
+def test_no_move_brings_replicas_closer_together_than_they_were(
+    cluster_of: tuple[list[int], Assignment], data: st.DataObject
+) -> None:
+    brokers, before = cluster_of
+    racks = {broker: data.draw(st.sampled_from(["here", "there"])) for broker in brokers}
+    sizes = {partition: data.draw(st.integers(0, 100)) for partition in before}
+
+    after = balanced(brokers, before, sizes, moves_max=20, racks=racks)
+
+    for partition, replicas in before.items():
+        assert racks_held(after[partition], racks) >= racks_held(replicas, racks)
+
+
+def test_a_broker_is_filled_from_its_own_rack() -> None:
+    before = {TopicPartition("t", n): [0, 1] for n in range(8)}
+    racks = {0: "here", 1: "there", 2: "there"}
+
+    after = balanced([0, 1, 2], before, dict.fromkeys(before, 10), moves_max=1000, racks=racks)
+
+    assert all(0 in replicas for replicas in after.values())
+    assert sum(2 in replicas for replicas in after.values()) == 4
+
+
+@given(assignments())
+def test_partitions_on_the_move_stay_as_they_are(cluster_of: tuple[list[int], Assignment]) -> None:
+    brokers, before = cluster_of
+    fixed = set(list(before)[::2])
+
+    after = balanced(brokers, before, dict.fromkeys(before, 5), moves_max=1000, fixed=fixed)
+
+    assert {p: after[p] for p in fixed} == {p: before[p] for p in fixed}

@@ -32,15 +32,20 @@ def some_rows(count: int) -> pa.RecordBatch:
 
 
 def an_encoder(
-    *, topic: str | None = "orders", codec: Codec = Codec.NONE, record_bytes_max: int = 1_000_000
+    *,
+    topic: str | None = "orders",
+    codec: Codec = Codec.NONE,
+    batch_bytes: int = 4_000,
+    record_bytes_max: int = 1_000_000,
+    sticky: int = STICKY,
 ) -> ArrowEncoder:
     return ArrowEncoder(
         topic=topic,
         codec=codec,
-        batch_bytes=4_000,
+        batch_bytes=batch_bytes,
         record_bytes_max=record_bytes_max,
         preserve_timestamp=False,
-        sticky=lambda _: STICKY,
+        sticky=lambda _: sticky,
     )
 
 
@@ -83,7 +88,7 @@ def test_a_row_can_name_its_topic_and_its_partition() -> None:
         }
     )
 
-    found = written(an_encoder(topic=None), rows, {"a": 2, "b": 1})
+    found = written(an_encoder(topic=None, sticky=0), rows, {"a": 2, "b": 1})
 
     by_key = partition_of_key(b"k", 2)
     expected: dict[tuple[str, int], list[bytes]] = {("a", 1): [b"0"], ("b", 0): [b"1"], ("a", 0): [b"3"]}
@@ -118,3 +123,22 @@ def test_a_record_larger_than_a_request_is_refused_by_the_settings_name() -> Non
 
     with pytest.raises(SparkRefused, match=r"kafka\.max\.request\.size=20000"):
         written(an_encoder(record_bytes_max=20_000), rows, {"orders": 3})
+
+
+def test_a_batch_size_of_zero_makes_batches_of_one_record() -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [b"a", b"b" * 500]})
+
+    batches_made = list(an_encoder(batch_bytes=0).encode(rows, {"orders": 3}, now_ms=1))
+
+    assert [batch.header.record_count for batch in batches_made] == [1, 1]
+
+
+def test_a_request_smaller_than_a_batch_limits_batches_and_records() -> None:
+    small = pa.RecordBatch.from_pydict({"value": [b"a" * 60] * 4})
+    large = pa.RecordBatch.from_pydict({"value": [b"a" * 60, b"b" * 200]})
+
+    made = list(an_encoder(record_bytes_max=150).encode(small, {"orders": 3}, now_ms=1))
+
+    assert [batch.header.record_count for batch in made] == [2, 2]
+    with pytest.raises(SparkRefused, match=r"kafka\.max\.request\.size=150"):
+        list(an_encoder(record_bytes_max=150).encode(large, {"orders": 3}, now_ms=1))

@@ -118,6 +118,7 @@ def test_windows_that_are_over_are_counted_and_summed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     values = [json.dumps({"colour": "red" if n % 4 else "blue", "price": 2}).encode() for n in range(60)]
+    values[3] = b'{"colour": "red", "price": "two"}'
     write(cluster, "prices", [*values, *[b"{}"] * 2], step_ms=60_000)
     options = aggregate.AggregateOptions(
         bootstrap_servers=cluster.bootstrap_servers,
@@ -140,7 +141,7 @@ def test_windows_that_are_over_are_counted_and_summed(
         for row in found
         if row.get("group") in ("red", "blue")
     }
-    assert sums == {"red": (45, 90.0), "blue": (15, 30.0)}
+    assert sums == {"red": (45, 88.0), "blue": (15, 30.0)}, "what is no number is counted and adds nothing"
 
 
 def test_replicas_that_are_equal_pass_the_audit(spark: SparkSession, cluster: Cluster) -> None:
@@ -170,6 +171,44 @@ def test_a_batch_that_differs_or_is_missing_fails_the_audit(spark: SparkSession)
         (10, "0,1,2", "replicas differ"),
         (20, "0,2", "not on all replicas"),
     ]
+
+
+def test_a_replica_that_lost_its_end_or_its_beginning_is_found(spark: SparkSession) -> None:
+    def a_batch(broker: int, base_offset: int, log_start: int = 0) -> tuple[object, ...]:
+        return (
+            "t",
+            0,
+            broker,
+            base_offset,
+            base_offset + 9 if base_offset >= 0 else -1,
+            1,
+            5,
+            100,
+            30,
+            log_start,
+        )
+
+    whole = [a_batch(0, offset) for offset in (0, 10, 20, -1)]
+    without_end = [a_batch(1, offset) for offset in (0, 10, -1)]
+    later = [a_batch(2, offset, log_start=10) for offset in (10, 20, -1)]
+    batches = spark.createDataFrame([*whole, *without_end, *later], SCHEMA)
+
+    tables, differing = audit.compare(batches)
+
+    assert differing == 1
+    assert [table.rows for table in tables] == [
+        [("t", 0, 20, "0,2", "not on all replicas")],
+        [("t", 0, 2, 10)],
+    ]
+
+
+def test_an_audit_of_a_topic_that_is_not_there_is_not_well(spark: SparkSession, cluster: Cluster) -> None:
+    options = audit.AuditOptions(bootstrap_servers=cluster.bootstrap_servers, topics="no-such-topic")
+
+    report = audit.run(spark, options, quiet)
+
+    assert not report.is_well
+    assert [table.rows for table in report.tables] == [[("no-such-topic",)]]
 
 
 def test_elections_are_counted_and_drawn(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
@@ -202,7 +241,8 @@ def test_a_plan_is_json_that_the_reassign_tool_takes(
     assert sum(then) == sum(now)
     assert spread(then) <= spread(now)
     with Client(cluster.bootstrap_servers) as client:
-        brokers, before, _ = plan.measure(client)
+        measured = plan.measure(client)
+        brokers, before = measured.brokers, measured.before
         assert checked_plan(client, asked).keys() >= asked.keys()
     evened = balanced(brokers, before, dict.fromkeys(before, 0), moves_max=1000)
     assert spread([leaders_on(broker, evened) for broker in brokers]) <= 1

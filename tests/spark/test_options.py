@@ -76,7 +76,24 @@ def test_a_timestamp_goes_before_offsets_by_timestamp_and_these_before_offsets()
     )
 
 
-@pytest.mark.parametrize(("text", "ms"), [("-10 minutes", 600_000), ("-1 day", 86_400_000), ("-30s", 30_000)])
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("15m", 900_000), ("500ms", 500), ("2 hours", 7_200_000), ("30 s", 30_000), ("1500", 1_500)],
+)
+def test_a_duration_has_a_unit_or_is_in_milliseconds(text: str, ms: int) -> None:
+    assert read_options({**BASE, "maxTriggerDelay": text}, is_stream=True).max_trigger_delay_ms == ms
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("-10 minutes", 600_000),
+        ("-1 day", 86_400_000),
+        ("-30s", 30_000),
+        ("-500 ms", 500),
+        ("-2 milliseconds", 2),
+    ],
+)
 def test_a_start_can_be_relative(text: str, ms: int) -> None:
     assert read_options({**BASE, "startingOffsets": text}, is_stream=True).starting == Ago(
         "startingOffsets", ms

@@ -23,6 +23,8 @@ class ClientConfig:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
+    allow_auto_create_topics: bool = True
+    """Whether asking for a topic makes it, where ``auto.create.topics.enable`` says so."""
     response_bytes_max: int = 256 * 1024 * 1024
     """A larger response is taken for garbage; Kafka has no such setting."""
 

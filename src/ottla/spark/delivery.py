@@ -5,7 +5,7 @@ from collections import deque
 from ottla.client.blocking import Client
 from ottla.client.config import ProducerConfig
 from ottla.client.engine.metadata import Broker
-from ottla.client.engine.tasks import ANY_BROKER, Operation, ask, sleep
+from ottla.client.engine.tasks import ANY_BROKER, Operation, Task, ask, sleep
 from ottla.client.errors import BrokerError, ClientError, ConnectionLost, DeliveryFailed, TimedOut
 from ottla.client.producing.verdicts import Verdict, is_stale_leader, judge
 from ottla.model.errors import ErrorCode
@@ -26,6 +26,7 @@ class _Line:
         self.partition = partition
         self.waiting: deque[EncodedBatch] = deque()
         self.is_busy = False
+        self.delivery: Task[None] | None = None
         self.next_sequence = 0
 
 
@@ -64,6 +65,12 @@ class BatchSender:
         self._raise_error()
         return self.records_sent
 
+    def close(self) -> None:
+        """Nothing more goes out: a task that failed leaves no batches to the next one of this process."""
+        for line in self._lines.values():
+            if line.delivery is not None:
+                self._engine.cancel(line.delivery)
+
     @property
     def _has_failed(self) -> bool:
         return self._error is not None
@@ -75,7 +82,7 @@ class BatchSender:
     def _start(self, line: _Line) -> None:
         if not line.is_busy and line.waiting and self._error is None:
             line.is_busy = True
-            self._engine.spawn(self._deliver(line))
+            line.delivery = self._engine.spawn(self._deliver(line))
 
     def _deliver(self, line: _Line) -> Operation[None]:
         """Deliver what waits in a line, batch by batch."""

@@ -115,10 +115,9 @@ class ArrowEncoder:
         self, topic: str, columns: "_Columns", indices: Any, count: int
     ) -> Iterator[EncodedBatch]:
         chosen = columns.partitions(indices, topic, count)
-        keys = columns.key
-        kernel.choose_partitions(
-            indices, chosen, keys.ends, keys.valid, keys.data, count, self._sticky(topic)
-        )
+        keys, sticky = columns.key, self._sticky(topic)
+        assert 0 <= sticky < count, f"{topic} has {count} partitions, and {sticky} is none of them"
+        kernel.choose_partitions(indices, chosen, keys.ends, keys.valid, keys.data, count, sticky)
         ends, ordered = np.zeros(count + 1, np.int64), np.empty(len(indices), np.int64)
         kernel.group_rows(indices, chosen, ends, ordered)
         begin = 0
@@ -131,7 +130,7 @@ class ArrowEncoder:
         self, topic: str, partition: int, columns: "_Columns", rows: Any
     ) -> Iterator[EncodedBatch]:
         first = 0
-        limit = self._batch_bytes
+        limit = usual = max(1, min(self._batch_bytes, self._record_bytes_max))
         while first < len(rows):
             room = np.empty(HEADER_SIZE + limit, np.uint8)
             next_row, end, max_timestamp = columns.encode(rows, first, room, HEADER_SIZE, limit)
@@ -163,7 +162,7 @@ class ArrowEncoder:
             )
             yield self._finished(topic, partition, header, room[:end])
             first = int(next_row)
-            limit = self._batch_bytes
+            limit = usual
 
     def _finished(self, topic: str, partition: int, header: BatchHeader, room: Any) -> EncodedBatch:
         if self._codec is Codec.NONE:

@@ -1,4 +1,6 @@
-"""One task's fetches: from the partition's leader, whoever that is by then; the next is always on its way."""
+"""One task's fetches: from the partition's leader, whoever that is by then, or from the replica that it names
+for our rack; the next is always on its way.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from ottla.client.engine.tasks import Operation, Task, ask, sleep
 from ottla.client.errors import BrokerError, ClientError, ConnectionLost, CorruptBatch
 from ottla.client.fetching.decoding import Chunk
 from ottla.client.fetching.fetcher import LAST_VERSION_WITH_NAMES
-from ottla.client.fetching.offsets import EARLIEST, list_offsets
+from ottla.client.fetching.offsets import EARLIEST, LATEST, list_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.spark.decode_kernel import NO_BATCH, TABLE_WIDTH, find_plain_batches
@@ -32,11 +34,45 @@ FETCH_BYTES_MIN = 128 * 1024
 CORRUPT_ATTEMPTS = 3
 """A batch that is corrupt on the wire is fetched again; one that is corrupt on the disk stays so."""
 
+EMPTY_ATTEMPTS = 5
+"""So often the log may end before a record that was there: a new leader learns how far all is committed."""
+
+NO_REPLICA = -1
 
 Fetched = tuple[Chunk, int]
 """What came, and the offset behind it."""
 
 _NO_TABLE = np.empty((0, TABLE_WIDTH), np.int64)
+
+
+class Source:
+    """Whom a range is fetched from: the leader, or a nearer replica while it serves us well (KIP-392)."""
+
+    def __init__(self, rack: str) -> None:
+        self.rack = rack
+        """Told to the leader, which may name a replica there."""
+        self._replica = NO_REPLICA
+
+    @property
+    def is_leader(self) -> bool:
+        return self._replica == NO_REPLICA
+
+    def broker(self, engine: Engine, partition: TopicPartition) -> int | None:
+        return engine.metadata.leader_of(partition) if self.is_leader else self._replica
+
+    def is_told_of(self, replica: int, engine: Engine) -> bool:
+        """The leader has answered; whether it was with a replica to ask instead."""
+        if replica == NO_REPLICA:
+            return False
+        if replica in engine.metadata.brokers:
+            self._replica = replica
+        else:
+            self.stay_with_leader()
+        return True
+
+    def stay_with_leader(self) -> None:
+        """The replica does not serve us: to the end of the range we ask nobody but the leader."""
+        self.rack, self._replica = "", NO_REPLICA
 
 
 class RangeFetcher:
@@ -56,22 +92,27 @@ class RangeFetcher:
         self._range = wanted
         self._poll_timeout_ms = poll_timeout_ms
         self._fails = fail_on_data_loss
+        self._source = Source(config.client_rack)
 
     def chunks(self) -> Iterator[Chunk]:
         """What the leader sends, until the range is covered; the next request goes out before each yield."""
         position = self._range.start
         task = self._ask_for(position)
-        while position < self._range.end:
-            fetched = self._result(task)
-            if fetched is None:
-                position = self._skip_lost(position)
-                task = self._ask_for(position)
-                continue
-            chunk, end_offset = fetched
-            position = max(position, end_offset)
-            if position < self._range.end:
-                task = self._ask_for(position)
-            yield chunk
+        try:
+            while position < self._range.end:
+                fetched = self._result(task)
+                if fetched is None:
+                    position = self._skip_lost(position)
+                    task = self._ask_for(position)
+                    continue
+                chunk, end_offset = fetched
+                position = max(position, end_offset)
+                if position < self._range.end:
+                    task = self._ask_for(position)
+                yield chunk
+        finally:
+            # Whoever stops early (a limit, an error) leaves no fetch to the next task of this process.
+            self._client.engine.cancel(task)
 
     def _ask_for(self, position: int) -> Task[Fetched | None]:
         enough = max(FETCH_BYTES_MIN, (self._range.end - position) * ROW_BYTES_GUESS)
@@ -79,7 +120,7 @@ class RangeFetcher:
             self._config, max_partition_fetch_bytes=min(self._config.max_partition_fetch_bytes, enough)
         )
         task = self._client.engine.spawn(
-            fetch_once(self._client.engine, config, self._range.partition, position)
+            fetch_once(self._client.engine, config, self._range.partition, position, self._source)
         )
         self._client.turn(0)
         return task
@@ -87,7 +128,6 @@ class RangeFetcher:
     def _result(self, task: Task[Fetched | None]) -> Fetched | None:
         if not self._client.run_until(lambda: task.is_done, self._poll_timeout_ms):
             cause = self._client.engine.metadata_error
-            self._client.engine.cancel(task)
             raise SparkRefused(
                 f"{self._range}: nothing could be fetched within kafkaConsumer.pollTimeoutMs="
                 f"{self._poll_timeout_ms}{f' (last cause: {cause})' if cause else ''}",
@@ -101,6 +141,8 @@ class RangeFetcher:
         earliest = self._client.run(list_offsets, {partition: EARLIEST})[partition].offset
         behind = min(earliest, self._range.end)
         if behind <= position:
+            if self._client.run(list_offsets, {partition: LATEST})[partition].offset > position:
+                return position
             lost = f"[{position}, {self._range.end}) of {partition} are beyond the end of the log"
             behind = self._range.end
         else:
@@ -118,42 +160,50 @@ class RangeFetcher:
 
 
 def fetch_once(
-    engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int
+    engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int, source: Source
 ) -> Operation[Fetched | None]:
     """The batches from a position on; ``None`` if the log does not hold it. Tries until it is cancelled."""
     engine.want_topics(partition.topic)
-    attempts = corrupt = 0
+    attempts = corrupt = empty = 0
     while True:
-        leader = engine.metadata.leader_of(partition)
+        broker = source.broker(engine, partition)
         try:
-            if leader is None:
+            if broker is None:
                 raise ConnectionLost(f"{partition} has no leader that is known")
-            row = yield from _ask_leader(engine, config, partition, position, leader)
+            row = yield from _ask_broker(engine, config, partition, position, broker, source.rack)
             fetched = _chunk(partition, position, row)
             if fetched is not None:
                 return fetched
-        except CorruptBatch:
-            corrupt += 1
-            if corrupt >= CORRUPT_ATTEMPTS:
-                raise
-        except BrokerError as error:
-            if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                return None
-            if not error.is_retriable:
-                raise
-            engine.refresh_soon()
         except ClientError as error:
-            if not error.is_retriable:
+            if isinstance(error, CorruptBatch):
+                corrupt += 1
+            if not source.is_leader:
+                source.stay_with_leader()
+            elif isinstance(error, BrokerError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                return None
+            elif corrupt >= CORRUPT_ATTEMPTS or not (error.is_retriable or isinstance(error, CorruptBatch)):
                 raise
             engine.refresh_soon()
-        else:
-            continue  # No data yet: the broker has waited for it, so we need not.
-        attempts += 1
-        yield from sleep(engine.backoff_ms(attempts))
+            attempts += 1
+            yield from sleep(engine.backoff_ms(attempts))
+            continue
+        # No data yet: the broker has waited for it, so we need not.
+        if source.is_told_of(row.preferred_read_replica, engine) or row.high_watermark > position:
+            continue
+        empty += 1
+        if not source.is_leader:
+            source.stay_with_leader()
+        elif empty >= EMPTY_ATTEMPTS:
+            return None
 
 
-def _ask_leader(
-    engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int, leader: int
+def _ask_broker(
+    engine: Engine,
+    config: ConsumerConfig,
+    partition: TopicPartition,
+    position: int,
+    broker: int,
+    rack: str = "",
 ) -> Operation[PartitionData]:
     topic = engine.metadata.topics[partition.topic]
     info = topic.partitions[partition.partition]
@@ -169,16 +219,16 @@ def _ask_leader(
         max_bytes=config.fetch_max_bytes,
         isolation_level=config.isolation_number,
         topics=[FetchTopic(topic=partition.topic, topic_id=topic.topic_id, partitions=[asked])],
-        rack_id=config.client_rack,
+        rack_id=rack,
     )
     version_max = None if topic.topic_id != ZERO_UUID else LAST_VERSION_WITH_NAMES
     timeout_ms = engine.config.request_timeout_ms + config.fetch_max_wait_ms
-    response = yield from ask(leader, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms)
+    response = yield from ask(broker, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms)
     if response.error_code:
         raise BrokerError(response.error_code)
     rows = [row for entry in response.responses for row in entry.partitions]
     if not rows:
-        raise ConnectionLost(f"broker {leader} answered without {partition}")
+        raise ConnectionLost(f"broker {broker} answered without {partition}")
     row = rows[0]
     if row.error_code:
         endpoints = [Broker(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
@@ -200,7 +250,7 @@ def fetch_from(
     attempts = 0
     while True:
         try:
-            row = yield from _ask_leader(engine, config, partition, position, broker)
+            row = yield from _ask_broker(engine, config, partition, position, broker)
         except ClientError as error:
             if not error.is_retriable or engine.now_ms >= deadline_ms:
                 raise

@@ -96,7 +96,8 @@ def kafka_settings(options: Mapping[str, str], *, is_sink: bool) -> KafkaSetting
     producer_names = numbers[ProducerConfig] | {"compression_type", "acks", "enable_idempotence"}
     producer = {"batch_size": BATCH_BYTES} | {name: fields[name] for name in fields if name in producer_names}
     return KafkaSettings(
-        ClientConfig(bootstrap_servers=servers, **client),
+        # A read that asks for a topic again, while it is being deleted, must not bring it back.
+        ClientConfig(bootstrap_servers=servers, allow_auto_create_topics=is_sink, **client),
         ConsumerConfig(**consumer),
         ProducerConfig(**producer),
         given.get("group.id"),

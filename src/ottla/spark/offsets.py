@@ -5,16 +5,19 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ottla.client.admin.asking import until_done
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
-from ottla.client.errors import ClientError
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import Operation
+from ottla.client.errors import BrokerError, ClientError, ConnectionLost
 from ottla.client.fetching import offsets as asked
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId, TopicPartition, topic_id_text
 from ottla.spark.errors import SparkRefused, refuse
 from ottla.spark.kafka_settings import BOOTSTRAP, KafkaSettings
 from ottla.spark.options import Ago, Bound, ByOffset, ByTime, End, ReadOptions, Subscription
-from ottla.wire.apis.metadata import MetadataResponseTopic
+from ottla.wire.apis.metadata import MetadataResponse, MetadataResponseTopic
 from ottla.wire.primitives import ZERO_UUID
 
 Offsets = dict[TopicPartition, int]
@@ -22,6 +25,8 @@ TopicIds = dict[str, str]
 
 IDS = "topic ids"
 """Where a checkpoint keeps which topics are meant; no topic can have a name with a space."""
+BEGAN = "began at"
+"""Where it keeps the offsets at which a batch began, if the batch before does not say it."""
 
 
 class ClusterView:
@@ -106,7 +111,7 @@ class ClusterView:
                 found = self._client.run(asked.list_offsets, times, isolation_level=isolation)
             except ClientError as error:
                 if retries <= 0 or not error.is_retriable:
-                    raise _unreachable(self._options.kafka, error) from error
+                    raise unreachable(self._options.kafka, error) from error
                 retries -= 1
                 time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
             else:
@@ -143,12 +148,12 @@ def existing_topics(
 ) -> dict[str, MetadataResponseTopic]:
     """These topics, or all, as the cluster describes them; those that do not exist are left out."""
     try:
-        response = client.run(describe_topics, None if names is None else list(names))
+        response = client.run(settled_topics, None if names is None else list(names))
     except ClientError as error:
-        raise _unreachable(kafka, error) from error
+        raise unreachable(kafka, error) from error
     found: dict[str, MetadataResponseTopic] = {}
     for topic in response.topics:
-        if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+        if topic.error_code in _MISSING:
             continue
         if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise SparkRefused(f"topic {topic.name} may not be read", "ask for the right DESCRIBE on it")
@@ -156,7 +161,31 @@ def existing_topics(
     return found
 
 
-def _unreachable(kafka: KafkaSettings, error: ClientError) -> SparkRefused:
+_MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
+_SETTLED = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, *_MISSING)
+
+
+def settled_topics(engine: Engine, names: list[str] | None) -> Operation[MetadataResponse]:
+    """What the cluster says once it knows.
+
+    A cluster that has just started may say that a topic's leader is not available, and name no partition,
+    or may list no topic at all: that is not yet an answer.
+    """
+
+    def attempt(left_ms: int) -> Operation[MetadataResponse]:
+        response = yield from describe_topics(engine, names, left_ms)
+        if names is None and response.controller_id < 0:
+            raise ConnectionLost("the cluster has no controller at the moment")
+        for topic in response.topics:
+            if topic.error_code not in _SETTLED:
+                raise BrokerError(topic.error_code, topic.name)
+        return response
+
+    return until_done(engine, "Metadata", None, attempt)
+
+
+def unreachable(kafka: KafkaSettings, error: ClientError) -> SparkRefused:
+    """The cluster does not say what was asked of it."""
     servers = ",".join(f"{host}:{port}" for host, port in kafka.client.bootstrap_servers)
     return refuse(
         BOOTSTRAP, servers, str(error), "see that the brokers run and are reachable from the driver"
@@ -201,13 +230,21 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> str:
     return json.dumps(as_dict(offsets))
 
 
-def as_dict(offsets: Mapping[TopicPartition, int], ids: TopicIds | None = None) -> dict[str, dict[str, Any]]:
+def as_dict(
+    offsets: Mapping[TopicPartition, int],
+    ids: TopicIds | None = None,
+    began: Mapping[TopicPartition, int] | None = None,
+) -> dict[str, dict[str, Any]]:
     """Offsets as a checkpoint keeps them: Spark's own form, always in the same order, and the topics' ids."""
     nested: dict[str, dict[str, Any]] = {}
     for partition in sorted(offsets):
         nested.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
     known = {topic: ids[topic] for topic in nested if topic in ids} if ids else {}
-    return {**nested, IDS: known} if known else nested
+    if known:
+        nested[IDS] = known
+    if began:
+        nested[BEGAN] = as_dict(began)
+    return nested
 
 
 def from_dict(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
@@ -216,13 +253,18 @@ def from_dict(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
         TopicPartition(topic, int(number)): offset
         for topic, partitions in nested.items()
         for number, offset in partitions.items()
-        if topic != IDS
+        if topic not in (IDS, BEGAN)
     }
 
 
 def ids_of(nested: Mapping[str, Mapping[str, Any]]) -> TopicIds:
     """The ids that ``as_dict`` wrote; none in a checkpoint that knew none."""
     return dict(nested.get(IDS, {}))
+
+
+def began_at(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
+    """Where the batch that ends here began, as far as ``as_dict`` was told."""
+    return from_dict(nested.get(BEGAN, {}))
 
 
 def remade(before: TopicIds, now: TopicIds) -> set[str]:

@@ -49,8 +49,8 @@ _UNITS_MS = {
 }
 _UNITS_MS |= {"d": 86_400_000, "day": 86_400_000, "w": 604_800_000, "week": 604_800_000, "millisecond": 1}
 _UNITS_MS |= {"min": 60_000, "sec": 1000}
-_RELATIVE = re.compile(r"^-\s*(\d+)\s*([a-zA-Z]+?)s?$")
-_DURATION = re.compile(r"^(\d+)\s*([a-zA-Z]+?)s?$")
+_RELATIVE = re.compile(r"^-\s*(\d+)\s*([a-zA-Z]+)$")
+_DURATION = re.compile(r"^(\d+)\s*([a-zA-Z]*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def _by_offset(given: Mapping[str, str], name: str, default: int) -> Bound:
     if text.lower() in ("earliest", "latest"):
         return End(EARLIEST if text.lower() == "earliest" else LATEST)
     if (relative := _RELATIVE.match(text)) is not None:
-        unit = _UNITS_MS.get(relative[2].lower())
+        unit = _unit_ms(relative[2])
         if unit is None:
             raise refuse(
                 name, value, f"there is no unit {relative[2]!r}", "write -10 minutes, -2 hours, -1 day"
@@ -309,7 +309,15 @@ def a_flag(name: str, value: str) -> bool:
 
 
 def _duration_ms(name: str, value: str) -> int:
+    """A number alone is milliseconds, as Spark has it."""
     match = _DURATION.match(value.strip())
-    if match is None or match[2].lower() not in _UNITS_MS:
+    unit = None if match is None else _unit_ms(match[2] or "ms")
+    if match is None or unit is None:
         raise refuse(name, value, "it is no duration", "write 15m, 30s or 2 hours")
-    return int(match[1]) * _UNITS_MS[match[2].lower()]
+    return int(match[1]) * unit
+
+
+def _unit_ms(name: str) -> int | None:
+    """A unit by its name, or by the plural of it; ``ms`` is not the plural of ``m``."""
+    unit = name.lower()
+    return _UNITS_MS.get(unit, _UNITS_MS.get(unit.removesuffix("s")))

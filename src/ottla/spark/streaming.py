@@ -20,7 +20,7 @@ from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 from ottla.spark.connections import client_for
 from ottla.spark.errors import DataLoss
-from ottla.spark.offsets import ClusterView, Offsets, TopicIds, as_dict, from_dict, ids_of, remade
+from ottla.spark.offsets import ClusterView, Offsets, TopicIds, as_dict, began_at, from_dict, ids_of, remade
 from ottla.spark.options import EARLIEST, LATEST, ReadOptions
 from ottla.spark.ranges import OffsetRange, limited
 from ottla.spark.reading import plan_ranges, read_range
@@ -36,6 +36,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._initial: Offsets | None = None
         self._initial_ids: TopicIds = {}
+        self._ends_where_it_is = False
         self._available_now: Offsets | None = None
         self._available_ids: TopicIds = {}
         self._latest: Offsets = {}
@@ -43,6 +44,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed: Offsets = {}
         self._earliest: Offsets = {}
         """Where partitions begin that appeared while the query ran."""
+        self._gone: set[TopicPartition] = set()
+        """Partitions whose end has been told."""
 
     # On the driver
 
@@ -62,41 +65,45 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next micro-batch ends; ``start`` itself if it shall not begin yet."""
         started = self.initialOffset() if start is None else start  # Without topics it is empty.
         begin = from_dict(started)
-        self._commit_to_group(dict(begin))
+        self._commit_to_group({p: offset for p, offset in begin.items() if p not in self._gone})
         view = self._view()
-        if self._available_now is not None:
-            end, ids = dict(self._available_now), self._available_ids
-        else:
-            end = view.ends(view.partitions(refuses_missing=False), LATEST)
-            ids = view.topic_ids
-        self._latest = end
+        end, ids = self._end_of_log(view)
+        self._latest = dict(end)
         self._forget_remade(begin, remade(ids_of(started), ids))
         self._check_lost(begin, end)
+        ids = ids_of(started) | ids
         self._pass_over_lost(view, begin, end)
         begin |= self._begin_of_new(view, begin, end)
-        if self._available_now is None and self._waits_for_more(begin, end):
-            return as_dict(from_dict(started), ids_of(started))
+        if not self._ends_where_it_is and self._waits_for_more(begin, end):
+            return dict(started)
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_offsets_per_trigger
         if max_rows is not None and not isinstance(limit, ReadAllAvailable):
             end = limited(max_rows, begin, end)
-        return as_dict(end, ids)
+        if as_dict(end, ids) == as_dict(from_dict(started), ids_of(started)):
+            return dict(started)  # To the letter: Spark begins a batch for whatever differs.
+        return as_dict(end, ids, self._to_remember(from_dict(started), begin, end))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """For the query's progress."""
         return as_dict(self._latest) if self._latest else None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query will read up to what there is now, then end."""
-        view = self._view()
-        self._available_now = view.ends(view.partitions(refuses_missing=False), LATEST)
-        self._available_ids = view.topic_ids
+        """The query will read up to what there is when its first batch is planned, then end.
+
+        Not sooner: Spark asks only then where to begin, and ``latest`` must not lie beyond the end.
+        """
+        self._ends_where_it_is = True
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a micro-batch; the same ones when it is planned again after a crash."""
         others = remade(ids_of(start), ids_of(end))
         begin = {p: offset for p, offset in from_dict(start).items() if p.topic not in others}
+        begin |= began_at(end)
         until = from_dict(end)
         begin |= self._begin_of_new(self._view(), begin, until)
+        for partition, offset in until.items():
+            if begin[partition] > offset:
+                self._lost(f"a batch ended at {offset} of {partition}, and would begin at {begin[partition]}")
         ranges: Sequence[InputPartition] = plan_ranges(self._options, begin, until)
         return ranges
 
@@ -115,8 +122,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Decisions
 
+    def _to_remember(self, given: Offsets, begin: Offsets, end: Offsets) -> Offsets:
+        """Where this batch begins, for the partitions of which the checkpoint of the one before does not say.
+
+        Spark keeps no offsets of a query's beginning. It asks for them again when it repeats the first batch,
+        and by then ``earliest`` and ``-10 minutes`` may be others.
+        """
+        is_first = given == self._initial
+        return {p: begin[p] for p in end if is_first or begin[p] != given.get(p)}
+
     def _view(self) -> ClusterView:
         return ClusterView(client_for(self._options.kafka.client), self._options)
+
+    def _end_of_log(self, view: ClusterView) -> tuple[Offsets, TopicIds]:
+        """The latest offsets; of a query that ends by itself, those that it saw first."""
+        if self._available_now is not None:
+            return dict(self._available_now), self._available_ids
+        end = view.ends(view.partitions(refuses_missing=False), LATEST)
+        if self._ends_where_it_is:
+            self._available_now, self._available_ids = dict(end), view.topic_ids
+        return end, view.topic_ids
 
     def _begin_of_new(self, view: ClusterView, begin: Offsets, end: Offsets) -> Offsets:
         """Partitions that the last batch did not know are read from their very first record."""
@@ -134,6 +159,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for partition in [p for p in begin if p.topic in topics]:
             offset = begin.pop(partition)
             self._earliest.pop(partition, None)
+            if partition in self._gone:
+                self._gone.discard(partition)
+                continue
             self._lost(
                 f"topic {partition.topic} was deleted and made again; {partition} was read up to {offset}"
             )
@@ -141,15 +169,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_lost(self, begin: Offsets, end: Offsets) -> None:
         """Topics that were deleted, and logs that have become shorter, have lost what was not read.
 
-        A query that goes on all the same begins at the new log's end, and a partition that comes back
-        is a new one.
+        A query that goes on all the same begins at the new log's end. It remembers how far it had read a
+        partition that is gone: if the same one comes back it is not read again, and if another takes its
+        place, its topic's id tells.
         """
         for partition, offset in begin.items():
             if partition not in end:
-                self._earliest.pop(partition, None)
-                self._lost(f"{partition} is gone; it was read up to offset {offset}")
-            elif end[partition] < offset:
+                if partition not in self._gone:
+                    self._lost(f"{partition} is gone; it was read up to offset {offset}")
+                    self._gone.add(partition)
+                end[partition] = offset
+                continue
+            self._gone.discard(partition)
+            if end[partition] < offset:
                 self._lost(f"{partition} ends at {end[partition]}, and was read up to {offset}")
+                begin[partition] = end[partition]
 
     def _pass_over_lost(self, view: ClusterView, begin: Offsets, end: Offsets) -> None:
         """What retention took before it was read is told here, before a task falls over it.
@@ -169,7 +203,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise DataLoss(
                 f"data loss: {what}",
                 "with failOnDataLoss=false the query goes on without; after a topic was made again, start "
-                "with a new checkpoint",
+                "with a new checkpoint, and a sink of files in a new directory",
             )
         log.warning("data loss what=%s", what)
 

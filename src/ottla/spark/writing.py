@@ -97,11 +97,18 @@ def _deliver(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
         sticky=topics.any_partition,
     )
     sender = BatchSender(client, config)
-    for rows in batches:
-        counts = {name: topics.count_of(name) for name in encoder.topics(rows)} if rows.num_rows else {}
-        for batch in encoder.encode(rows, counts, time.time_ns() // 1_000_000):
-            sender.send(batch)
-    return sender.flush()
+    seen = 0
+    try:
+        for rows in batches:
+            counts = {name: topics.count_of(name) for name in encoder.topics(rows)} if rows.num_rows else {}
+            for batch in encoder.encode(rows, counts, time.time_ns() // 1_000_000):
+                sender.send(batch)
+            seen += rows.num_rows
+        sent = sender.flush()
+    finally:
+        sender.close()
+    assert sent == seen, f"{seen} rows came, and {sent} records were written"
+    return sent
 
 
 class _Topics:
@@ -119,14 +126,19 @@ class _Topics:
         return self._counts[name]
 
     def any_partition(self, name: str) -> int:
-        """One that has a leader, if any has; the next batch of rows may get another."""
+        """One that has a leader, if any has; the next batch of rows may get another.
+
+        The topic may have grown since it was counted: the task goes on with the partitions of its beginning.
+        """
+        count = self.count_of(name)
         topic = self._client.engine.metadata.topic(name)
         with_leader = topic.partitions_with_leader() if topic is not None else []
-        return random.choice(with_leader) if with_leader else random.randrange(self.count_of(name))
+        counted = [number for number in with_leader if number < count]
+        return random.choice(counted) if counted else random.randrange(count)
 
     def _ask(self, name: str) -> int:
         found = partition_numbers(self._client, self._options.kafka, [name])
-        if name in found:
+        if found.get(name):
             self._client.engine.want_topics(name)
             return len(found[name])
         engine = self._client.engine

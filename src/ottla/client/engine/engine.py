@@ -198,8 +198,11 @@ class Engine(Scheduler):
                 yield from wait_for(self._refresh_wanted, max_age_ms)
             self._is_refresh_wanted = False
             topics = [MetadataRequestTopic(name=name) for name in sorted(self._wanted_topics)]
+            request = MetadataRequest(
+                topics=topics, allow_auto_topic_creation=self.config.allow_auto_create_topics
+            )
             try:
-                response = yield from ask(ANY_BROKER, MetadataRequest(topics=topics), MetadataResponse)
+                response = yield from ask(ANY_BROKER, request, MetadataResponse)
             except ClientClosed:
                 return
             except ClientError as error:

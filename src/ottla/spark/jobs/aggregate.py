@@ -34,7 +34,7 @@ def run(spark: SparkSession, options: AggregateOptions, tell: Tell) -> Report:
     group = _field(options.group_by) if options.group_by else F.col("key").cast("string")
     columns: list[Column] = [F.count("*").alias("count")]
     if options.sum_of:
-        columns.append(F.sum(_field(options.sum_of).cast("double")).alias("sum"))
+        columns.append(F.sum(_field(options.sum_of).try_cast("double")).alias("sum"))
     stream = topic_stream(spark, options.bootstrap_servers, options.topic)
     windows = (
         stream.withColumn("group", group)

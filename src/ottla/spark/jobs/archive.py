@@ -5,16 +5,20 @@ and a batch that is repeated after a crash covers the same offsets.
 """
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from ottla.spark.checkpoint import check_checkpoint
+from ottla.spark.errors import SparkRefused, refuse
+from ottla.spark.jobs.archives import Archive
 from ottla.spark.jobs.report import Report, Table
 from ottla.spark.jobs.streams import Tell, run_to_end, topic_stream
 
 CHECKPOINT = "_checkpoint"
+SINK_LOG = "_spark_metadata"
+"""Where Spark's file sink notes its batches, by number."""
+ANOTHER = "archive to another directory (--to)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,24 +35,44 @@ class ArchiveOptions:
 def run(spark: SparkSession, options: ArchiveOptions, tell: Tell) -> Report:
     """Archive what is new since the last run; what the archive holds then."""
     check_checkpoint("to", options.directory)
+    archive = Archive(spark, options.directory)
+    check_whole(archive)
     limits = {"maxOffsetsPerTrigger": str(options.max_offsets_per_batch)}
     stream = topic_stream(spark, options.bootstrap_servers, options.topics, options=limits)
     writer = (
         stream.writeStream.format("parquet")
         .partitionBy("topic", "partition")
         .option("path", options.directory)
-        .option("checkpointLocation", str(PurePath(options.directory) / CHECKPOINT))
+        .option("checkpointLocation", archive.path_of(CHECKPOINT))
     )
-    rows = run_to_end(writer, options.follow_s, tell)
-    return Report(
-        f"{rows} records archived now, to {options.directory}", [holdings(spark, options.directory)]
-    )
+    try:
+        rows = run_to_end(writer, options.follow_s, tell)
+    except SparkRefused as refused:
+        raise _told_for_archives(refused) from refused
+    return Report(f"{rows} records archived now, to {options.directory}", [holdings(archive)])
 
 
-def holdings(spark: SparkSession, directory: str) -> Table:
+def check_whole(archive: Archive) -> None:
+    """Refuse an archive whose checkpoint was taken away.
+
+    The sink's log goes on: it would take the batches of a query that begins anew for repeated ones, and drop
+    them.
+    """
+    if archive.has(SINK_LOG) and not archive.has(CHECKPOINT):
+        why = f"it holds an archive whose {CHECKPOINT} is missing, and would take no new records"
+        raise refuse("to", archive.location, why, ANOTHER)
+
+
+def _told_for_archives(refused: SparkRefused) -> SparkRefused:
+    """Lost data have another remedy here than in other queries: a new checkpoint alone would lose more."""
+    what, separator, _ = refused.what.partition("; with failOnDataLoss=false")
+    return SparkRefused(what, ANOTHER) if separator else refused
+
+
+def holdings(archive: Archive) -> Table:
     """What lies in an archive; offsets that are absent between are counted (compaction may take them)."""
     found = (
-        spark.read.parquet(directory)
+        archive.rows()
         .groupBy("topic", "partition")
         .agg(F.count("*").alias("records"), F.min("offset").alias("first"), F.max("offset").alias("last"))
         .orderBy("topic", "partition")

@@ -1,11 +1,12 @@
 """Which replicas to move, and which to put first, so that brokers have even bytes and even leaders.
 
 Bytes come first, by few moves. Leaders then change within their replicas, for free, as far as any order of
-replicas can go. Where this leaves brokers apart, replicas move for it while moves are left.
+replicas can go. Where this leaves brokers apart, replicas move for it while moves are left. No move lets a
+partition lie in fewer racks, and partitions that are on the move already stay as they will be.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.model.ids import TopicPartition
@@ -27,10 +28,19 @@ class _Move:
 
 
 def balanced(
-    brokers: Sequence[int], before: Assignment, sizes: Mapping[TopicPartition, int], moves_max: int
+    brokers: Sequence[int],
+    before: Assignment,
+    sizes: Mapping[TopicPartition, int],
+    moves_max: int,
+    *,
+    racks: Mapping[int, str] | None = None,
+    fixed: Collection[TopicPartition] = (),
 ) -> Assignment:
-    """An assignment with at most ``moves_max`` replicas on other brokers than before."""
-    plan = _Plan(brokers, before, sizes, moves_max)
+    """An assignment with at most ``moves_max`` replicas on other brokers than before.
+
+    ``racks`` of all live brokers; without them racks do not count. Partitions in ``fixed`` are not changed.
+    """
+    plan = _Plan(brokers, before, sizes, moves_max, racks or {}, fixed)
     plan.even_bytes()
     plan.even_leaders()
     return plan.assignment
@@ -55,8 +65,12 @@ class _Plan:
         before: Assignment,
         sizes: Mapping[TopicPartition, int],
         moves_max: int,
+        racks: Mapping[int, str],
+        fixed: Collection[TopicPartition],
     ) -> None:
         self.assignment = {partition: list(replicas) for partition, replicas in before.items()}
+        self._free = [partition for partition in before if partition not in fixed]
+        self._racks = racks
         self._sizes = sizes
         self._moves_left = moves_max
         self._load = {broker: bytes_on(broker, before, sizes) for broker in brokers}
@@ -91,12 +105,14 @@ class _Plan:
         return max(loads) - min(loads) <= EVEN_ENOUGH * sum(loads) / len(loads)
 
     def _moves_for_bytes(self) -> Iterator[_Move]:
-        """Every replica, to the emptiest broker that has none of its partition."""
+        """Every replica, to the emptiest broker that may take it."""
         emptiest_first = sorted(self._load, key=lambda broker: self._load[broker])
-        for partition, replicas in self.assignment.items():
-            target = next((broker for broker in emptiest_first if broker not in replicas), None)
-            if target is not None:
-                yield from self._moves_to(target, partition)
+        for partition in self._free:
+            replicas = self.assignment[partition]
+            for source in replicas:
+                fit = (b for b in emptiest_first if b not in replicas and self._fits(replicas, source, b))
+                if source in self._load and (target := next(fit, None)) is not None:
+                    yield self._a_move(partition, source, target)
 
     def _moves_for_leaders(self) -> Iterator[_Move]:
         """Every move of a replica to a broker that leads two fewer than the partition's leader.
@@ -108,7 +124,8 @@ class _Plan:
         loads = self._load.values()
         bytes_max = max(*loads, (1 + EVEN_ENOUGH) * sum(loads) / len(loads))
         fewest_first = sorted(self._leads, key=lambda broker: self._leads[broker])
-        for partition, replicas in self.assignment.items():
+        for partition in self._free:
+            replicas = self.assignment[partition]
             if not replicas or replicas[0] not in self._leads:
                 continue
             for target in fewest_first:
@@ -118,12 +135,26 @@ class _Plan:
                     yield from self._moves_to(target, partition)
 
     def _moves_to(self, target: int, partition: TopicPartition) -> Iterator[_Move]:
-        """Each of a partition's replicas on live brokers to the target."""
+        """Each of a partition's replicas on live brokers to the target, if it may go there."""
+        replicas = self.assignment[partition]
+        for source in replicas:
+            if source in self._load and self._fits(replicas, source, target):
+                yield self._a_move(partition, source, target)
+
+    def _a_move(self, partition: TopicPartition, source: int, target: int) -> _Move:
         size = self._sizes[partition]
-        for source in self.assignment[partition]:
-            if source in self._load:
-                gain = 2 * size * (self._load[source] - self._load[target] - size)
-                yield _Move(gain, partition, source, target)
+        return _Move(2 * size * (self._load[source] - self._load[target] - size), partition, source, target)
+
+    def _fits(self, replicas: Sequence[int], source: int, target: int) -> bool:
+        """Whether the replicas lie in as many racks as before; of a dead broker's rack nothing is known."""
+        if not self._racks:
+            return True
+        others = [broker for broker in replicas if broker != source]
+        now, then = (
+            {self._racks.get(broker, broker) for broker in brokers}
+            for brokers in (replicas, [*others, target])
+        )
+        return len(then) >= len(now)
 
     def _leads_more(self, move: _Move) -> int:
         return self._leads[self.assignment[move.partition][0]] - self._leads[move.target]
@@ -134,7 +165,8 @@ class _Plan:
         The first leads at least two more than the second; between them leadership is handed on.
         """
         led: dict[int, list[TopicPartition]] = {broker: [] for broker in self._leads}
-        for partition, replicas in self.assignment.items():
+        for partition in self._free:
+            replicas = self.assignment[partition]
             if replicas and replicas[0] in led:
                 led[replicas[0]].append(partition)
         for start in sorted(led, key=lambda broker: -self._leads[broker]):

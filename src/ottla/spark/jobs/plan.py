@@ -5,18 +5,22 @@ take; nothing is moved here.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ottla.client.admin.cluster import describe_log_dirs
-from ottla.client.admin.topics import describe_topics
+from ottla.client.admin.cluster import describe_log_dirs, list_partition_reassignments
 from ottla.client.blocking import Client
+from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 from ottla.spark.jobs.balance import Assignment, balanced, bytes_on, leaders_on
 from ottla.spark.jobs.report import Report, Table
 from ottla.spark.jobs.streams import Tell
+from ottla.spark.kafka_settings import kafka_settings
+from ottla.spark.offsets import settled_topics, unreachable
+from ottla.wire.apis.metadata import MetadataResponseBroker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +32,30 @@ class PlanOptions:
     moves_max: int = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The live brokers, their racks, who has what, and how large each partition is (its largest replica)."""
+
+    brokers: list[int]
+    racks: dict[int, str]
+    """Empty unless every broker has one, as in Kafka."""
+    before: Assignment
+    """Of partitions that are on the move: where they go."""
+    moving: list[TopicPartition]
+    sizes: dict[TopicPartition, int]
+
+
 def run(spark: SparkSession, options: PlanOptions, tell: Tell) -> Report:
     """Measure, plan, write the file."""
-    with Client(options.bootstrap_servers) as client:
-        brokers, before, sizes = measure(client)
+    kafka = kafka_settings({"kafka.bootstrap.servers": options.bootstrap_servers}, is_sink=False)
+    with Client(kafka.client) as client:
+        try:
+            found = measure(client)
+        except ClientError as error:
+            raise unreachable(kafka, error) from error
+    brokers, before, sizes = found.brokers, found.before, found.sizes
     tell(f"{len(before)} partitions on {len(brokers)} brokers")
-    after = balanced(brokers, before, sizes, options.moves_max)
+    after = balanced(brokers, before, sizes, options.moves_max, racks=found.racks, fixed=set(found.moving))
     changed = {partition: replicas for partition, replicas in after.items() if replicas != before[partition]}
     Path(options.file).write_text(as_json(changed), encoding="utf-8")
     rows = [
@@ -49,18 +71,27 @@ def run(spark: SparkSession, options: PlanOptions, tell: Tell) -> Report:
     columns = ("broker", "bytes now", "bytes then", "leaders now", "leaders then")
     moves = sum(len(set(after[p]) - set(before[p])) for p in changed)
     headline = f"{len(changed)} partitions change, {moves} replicas move; the plan is in {options.file}"
-    return Report(headline, [Table("brokers", columns, [*rows])])
+    tables = [Table("brokers", columns, [*rows])]
+    if found.moving:
+        moving = [(str(partition), before[partition]) for partition in sorted(found.moving)]
+        tables.insert(0, Table("on the move already, left as they will be", ("partition", "to"), [*moving]))
+    return Report(headline, tables)
 
 
-def measure(client: Client) -> tuple[list[int], Assignment, dict[TopicPartition, int]]:
-    """The live brokers, who has what, and how large each partition is (its largest replica)."""
-    response = client.run(describe_topics, None)
+def measure(client: Client) -> Measured:
+    """Ask the cluster."""
+    response = client.run(settled_topics, None)
     brokers = sorted(broker.node_id for broker in response.brokers)
     before = {
         TopicPartition(topic.name or "", row.partition_index): list(row.replica_nodes)
         for topic in response.topics
         for row in topic.partitions
     }
+    ongoing = client.run(list_partition_reassignments)
+    moving = [partition for partition in ongoing if partition in before]
+    for partition in moving:
+        leaving = ongoing[partition].removing_replicas
+        before[partition] = [broker for broker in ongoing[partition].replicas if broker not in leaving]
     sizes = dict.fromkeys(before, 0)
     for results in client.run(describe_log_dirs, brokers).values():
         for directory in results:
@@ -68,7 +99,14 @@ def measure(client: Client) -> tuple[list[int], Assignment, dict[TopicPartition,
                 for row in topic.partitions:
                     partition = TopicPartition(topic.name, row.partition_index)
                     sizes[partition] = max(sizes.get(partition, 0), row.partition_size)
-    return brokers, before, sizes
+    return Measured(brokers, racks_of(response.brokers), before, moving, sizes)
+
+
+def racks_of(brokers: Iterable[MetadataResponseBroker]) -> dict[int, str]:
+    """Each broker's rack, if all have one."""
+    racks = {broker.node_id: broker.rack for broker in brokers}
+    known = {number: rack for number, rack in racks.items() if rack is not None}
+    return known if len(known) == len(racks) else {}
 
 
 def as_json(changed: Assignment) -> str:

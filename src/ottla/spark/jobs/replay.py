@@ -1,18 +1,25 @@
 """replay: an archive's Parquet back into a topic, each source partition in its order.
 
 At least once: how far a replay came is noted when it is done, so a run that was cut short begins again where
-the last complete one ended.
+the last complete one ended. A note counts for one topic of one cluster: a topic of the same name elsewhere,
+or one that was made again, gets everything.
 """
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from ottla.client.blocking import Client
+from ottla.client.errors import ClientError
+from ottla.model.ids import TopicId, topic_id_text
+from ottla.spark.errors import refuse
+from ottla.spark.jobs.archives import Archive
 from ottla.spark.jobs.report import Report, Table
 from ottla.spark.jobs.streams import Tell
+from ottla.spark.kafka_settings import kafka_settings
+from ottla.spark.offsets import settled_topics, unreachable
 
 Reached = dict[str, dict[str, int]]
 
@@ -30,9 +37,14 @@ class ReplayOptions:
 
 def run(spark: SparkSession, options: ReplayOptions, tell: Tell) -> Report:
     """Write what was not written before."""
-    note = Path(options.directory) / f"_replayed-{options.topic}.json"
-    reached: Reached = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
-    rows = _not_yet(spark.read.parquet(options.directory), options.source_topic, reached).persist()
+    archive = Archive(spark, options.directory)
+    if not archive.exists():
+        raise refuse("from", options.directory, "there is no such directory", "name that of an archive")
+    note = f"_replayed-{options.topic}.json"
+    notes: dict[str, Reached] = json.loads(archive.note(note) or "{}")
+    target = target_of(options)
+    reached: Reached = notes.get(target or "", {})
+    rows = _not_yet(archive.rows(), options.source_topic, reached).persist()
     found = (
         rows.groupBy("topic", "partition")
         .agg(F.count("*").alias("records"), F.max("offset").alias("last"))
@@ -45,7 +57,8 @@ def run(spark: SparkSession, options: ReplayOptions, tell: Tell) -> Report:
         _write(rows, options, partitions=len(found))
         for row in found:
             reached.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
-        note.write_text(json.dumps(reached), encoding="utf-8")
+        if (noted := target or target_of(options)) is not None:
+            archive.write_note(note, json.dumps(notes | {noted: reached}))
     rows.unpersist()
     table = Table(
         "replayed",
@@ -53,6 +66,18 @@ def run(spark: SparkSession, options: ReplayOptions, tell: Tell) -> Report:
         [(row["topic"], row["partition"], row["records"], row["last"]) for row in found],
     )
     return Report(f"{total} records replayed into {options.topic}", [table])
+
+
+def target_of(options: ReplayOptions) -> str | None:
+    """The cluster's id and the topic's, for the note; ``None`` while there is no such topic."""
+    kafka = kafka_settings({"kafka.bootstrap.servers": options.bootstrap_servers}, is_sink=False)
+    with Client(kafka.client) as client:
+        try:
+            response = client.run(settled_topics, [options.topic])
+        except ClientError as error:
+            raise unreachable(kafka, error) from error
+    (topic,) = response.topics
+    return None if topic.error_code else f"{response.cluster_id}/{topic_id_text(TopicId(topic.topic_id))}"
 
 
 def _not_yet(archive: DataFrame, source_topic: str | None, reached: Reached) -> DataFrame:

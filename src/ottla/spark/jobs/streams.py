@@ -41,7 +41,7 @@ def run_to_end(writer: Any, follow_s: float | None, tell: Tell) -> int:
     seen, rows = -1, 0
     try:
         while True:
-            is_over = query.awaitTermination(int(LOOK_S)) if query.isActive else True
+            is_over = query.awaitTermination(int(LOOK_S))  # Raises what ended a query, at once or long ago.
             for progress in query.recentProgress:
                 if progress["batchId"] > seen and progress["numInputRows"]:
                     seen = progress["batchId"]

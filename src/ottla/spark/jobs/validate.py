@@ -1,11 +1,12 @@
 """validate: JSON values against a schema; what does not fit goes, with its cause, to a dead-letter topic."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StringType, StructField, StructType
 
 from ottla.spark.checkpoint import check_checkpoint
 from ottla.spark.errors import refuse
@@ -16,6 +17,12 @@ UNREADABLE = "_unreadable"
 CAUSE = "_cause"
 CAUSE_HEADER = "ottla.cause"
 ORIGIN_HEADER = "ottla.origin"
+
+# A value is read as one field of an object, with another field behind it: Spark reads the first object of a
+# text and does not look at the rest. The names are such as no record can know.
+_VALUE, _END = f"value {uuid4().hex}", f"end {uuid4().hex}"
+
+Test = Callable[[Column], Column]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +69,61 @@ def with_cause(rows: DataFrame, schema: StructType) -> DataFrame:
     """The rows, and in ``_cause`` what is wrong with each; null if nothing is."""
     # What is missing must be seen by us: Spark reads a field that is not nullable as null all the same.
     fields = [StructField(field.name, field.dataType) for field in schema.fields]
-    reading = StructType([*fields, StructField(UNREADABLE, StringType())])
+    reading = StructType(
+        [
+            StructField(_VALUE, StructType(fields)),
+            StructField(_END, BooleanType()),
+            StructField(UNREADABLE, StringType()),
+        ]
+    )
     parsed = F.from_json(
-        F.col("value").cast("string"),
+        F.concat(F.lit(f'{{"{_VALUE}":'), F.col("value").cast("string"), F.lit(f',"{_END}":true}}')),
         reading,
         {"columnNameOfCorruptRecord": UNREADABLE, "mode": "PERMISSIVE"},
     )
-    needed = [field.name for field in schema.fields if not field.nullable]
+    json = F.col("_json")
+    value = json.getField(_VALUE)
     cause: Column = F.when(F.col("value").isNull(), F.lit("the value is null"))
     cause = cause.when(
-        F.col("_json").isNull() | F.col(f"_json.{UNREADABLE}").isNotNull(),
+        value.isNull() | json.getField(_END).isNull() | json.getField(UNREADABLE).isNotNull(),
         F.lit("the value is no JSON of the schema"),
     )
-    cause = reduce(
-        lambda so_far, name: so_far.when(F.col(f"_json.{name}").isNull(), F.lit(f"field {name} is missing")),
-        needed,
-        cause,
-    )
+    for name, is_missing in _needed(schema, ""):
+        cause = cause.when(is_missing(value), F.lit(f"field {name} is missing"))
     return rows.withColumn("_json", parsed).withColumn(CAUSE, cause).drop("_json")
+
+
+def _needed(kind: DataType, path: str) -> Iterator[tuple[str, Test]]:
+    """The fields below a value that must be there, however deep, and how to see that one is not.
+
+    What is nullable may be absent, and then nothing below it is asked for.
+    """
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                name = f"{path}{field.name}"
+                if not field.nullable:
+                    yield name, _in_field(field.name, lambda found: found.isNull())
+                for below, test in _needed(field.dataType, f"{name}."):
+                    yield below, _in_field(field.name, _if_there(test))
+        case ArrayType():
+            for below, test in _needed(kind.elementType, path):
+                yield below, _in_any(test, lambda found: found)
+        case MapType():
+            for below, test in _needed(kind.valueType, path):
+                yield below, _in_any(test, F.map_values)
+
+
+def _in_field(name: str, test: Test) -> Test:
+    return lambda found: test(found.getField(name))
+
+
+def _if_there(test: Test) -> Test:
+    return lambda found: found.isNotNull() & test(found)
+
+
+def _in_any(test: Test, elements: Test) -> Test:
+    return lambda found: F.exists(elements(found), _if_there(test))
 
 
 def _schema(ddl: str) -> StructType:

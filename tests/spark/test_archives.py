@@ -1,0 +1,122 @@
+"""Archives and replays: wherever they lie, whatever topics are called, and whichever topic gets them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("numba")
+
+from ottla.client.admin.topics import a_topic, create_topics, delete_topics, describe_topics
+from ottla.client.blocking import Client
+from ottla.launch.cluster import Cluster
+from ottla.spark.errors import SparkRefused
+from ottla.spark.jobs import archive, replay
+from ottla.spark.jobs.archives import Archive
+from support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ottla.spark.jobs.report import Report
+
+pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+def quiet(_: str) -> None:
+    """Progress that nobody reads."""
+
+
+def make(cluster: Cluster, topic: str, values: list[bytes]) -> None:
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(create_topics, [a_topic(topic, partitions=1, replication_factor=1)])
+        producer = client.producer()
+        for value in values:
+            producer.send(topic, value)
+        producer.flush()
+
+
+def archived(spark: SparkSession, cluster: Cluster, topics: str, directory: str) -> Report:
+    options = archive.ArchiveOptions(
+        bootstrap_servers=cluster.bootstrap_servers, topics=topics, directory=directory
+    )
+    return archive.run(spark, options, quiet)
+
+
+def replayed(spark: SparkSession, cluster: Cluster, directory: str, source: str | None, topic: str) -> str:
+    options = replay.ReplayOptions(
+        bootstrap_servers=cluster.bootstrap_servers, directory=directory, topic=topic, source_topic=source
+    )
+    return replay.run(spark, options, quiet).headline
+
+
+def test_topics_that_look_like_numbers_are_archived_and_replayed_by_name(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    for name in ("007", "2024"):
+        make(cluster, name, [name.encode()] * 3)
+    make(cluster, "numbers-again", [])
+    directory = (tmp_path / "numbers").as_uri()
+
+    report = archived(spark, cluster, "007,2024", directory)
+    said = replayed(spark, cluster, directory, "007", "numbers-again")
+
+    assert [row[0] for row in report.tables[0].rows] == ["007", "2024"]
+    assert said == "3 records replayed into numbers-again"
+    assert replayed(spark, cluster, directory, "007", "numbers-again").startswith("0 records")
+
+
+def test_a_topic_that_was_made_again_gets_everything_again(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    make(cluster, "source", [b"1", b"2"])
+    make(cluster, "target", [])
+    directory = str(tmp_path / "source")
+    archived(spark, cluster, "source", directory)
+
+    first = replayed(spark, cluster, directory, None, "target")
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(delete_topics, ["target"])
+        wait_until(lambda: client.run(describe_topics, ["target"]).topics[0].error_code, "the topic is gone")
+    make(cluster, "target", [])
+
+    assert first == replayed(spark, cluster, directory, None, "target") == "2 records replayed into target"
+
+
+def test_an_archive_without_its_checkpoint_is_refused(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    make(cluster, "whole", [b"1"])
+    archived(spark, cluster, "whole", str(tmp_path))
+    shutil.rmtree(tmp_path / archive.CHECKPOINT)
+
+    with pytest.raises(SparkRefused, match=r"whose _checkpoint is missing.*archive to another directory"):
+        archived(spark, cluster, "whole", str(tmp_path))
+
+
+def test_an_empty_topic_makes_an_empty_archive(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    make(cluster, "empty", [])
+
+    report = archived(spark, cluster, "empty", str(tmp_path))
+
+    assert report.headline == f"0 records archived now, to {tmp_path}"
+    assert report.tables[0].rows == []
+
+
+def test_a_replay_from_nowhere_is_refused(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    with pytest.raises(SparkRefused, match="there is no such directory; name that of an archive"):
+        replayed(spark, cluster, str(tmp_path / "nowhere"), None, "target")
+
+
+def test_a_note_is_kept_and_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    place = Archive(spark, tmp_path.as_uri())
+
+    assert place.note("_note.json") is None
+    place.write_note("_note.json", "ä")
+    place.write_note("_note.json", "{}")
+
+    assert place.note("_note.json") == "{}"
