@@ -316,16 +316,25 @@ class Nemesis:
 
         def lose() -> None:
             broker.kill()
-            wait_until(lambda: self._is_out_of_every_isr(broker), "it left every ISR", 60, every=0.2)
-            broker.disk.wipe()
+            wait_until(
+                lambda: self._isrs_with(broker) is not None, "it left every ISR or is alone", 60, every=0.2
+            )
+            if self._isrs_with(broker) == 0:
+                broker.disk.wipe()
             broker.launch()
 
         return Fault("disk lost", f"the disk of {self._described(broker)} lost", lose)
 
-    def _is_out_of_every_isr(self, broker: Broker) -> bool:
+    def _isrs_with(self, broker: Broker) -> int | None:
+        """How many ISRs a dead broker is left in, by the word of all others; None while that may change.
+
+        It stays in those that have nobody else: what was acknowledged there is on its disk alone.
+        """
         answers = [ask_once(each, None) for each in self.cluster.brokers if each is not broker]
         rows = [row for a in answers if a is not None for topic in a.topics for row in topic.partitions]
-        return all(answers) and bool(rows) and all(broker.number not in row.isr_nodes for row in rows)
+        isrs = [row.isr_nodes for row in rows if broker.number in row.isr_nodes]
+        is_settled = all(answers) and bool(rows) and all(len(isr) == 1 for isr in isrs)
+        return len(isrs) if is_settled else None
 
     def _freeze_members(self) -> Fault:
         member = self.random.choice(self.members)
