@@ -45,7 +45,10 @@ def visit(broker: OttlaBroker, number: int) -> None:
 
 def test_files_are_closed_whatever_way_clients_leave(broker: OttlaBroker, long_form: bool) -> None:
     with WireClient(broker.address) as steady:
-        steady.ask(ApiVersionsRequest(), 0)
+        wait_until(
+            lambda: steady.ask(MetadataRequest(topics=[]), 12).controller_id == 0,
+            "the broker, as its own controller, is connected to itself",
+        )
         before = open_files(broker.pid)
 
         for number in range(10_000 if long_form else 1_000):
