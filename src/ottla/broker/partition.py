@@ -43,7 +43,7 @@ _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 _OUT_OF_ORDER = int(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
-NEW_LEADER_MS = 2_000
+NEW_LEADER_MS = 10_000
 """So long after it came into office a leader hears batches whose predecessors it has just refused."""
 
 
