@@ -15,6 +15,7 @@ from ottla.broker.outputs import Exit
 from ottla.broker.partition import Partition
 from ottla.broker.promises import InternalAppend
 from ottla.broker.replica_mover import ReplicaMover
+from ottla.broker.sequence_gaps import SequenceGaps
 from ottla.broker.throttles import Throttles
 from ottla.broker.topic_names import may_be_hosted
 from ottla.broker.transaction_verifier import TransactionVerifier
@@ -86,6 +87,7 @@ class Partitions:
         "live",
         "meters",
         "mover",
+        "sequence_gaps",
         "sessions",
         "throttles",
         "verifier",
@@ -113,6 +115,7 @@ class Partitions:
         self.throttles = Throttles(node)
         self.background = Background(node)
         self.mover = ReplicaMover(node)
+        self.sequence_gaps = SequenceGaps(node.clock)
         slots = node.config.replication.max_incremental_fetch_session_cache_slots
         self.sessions = FetchSessions(slots, node.random)
 
