@@ -202,9 +202,9 @@ class Partition:
             self.host.directory_failed(failed)
             return Refused(_STORAGE_ERROR)
         if type(outcome) is Refused and outcome.error == _OUT_OF_ORDER:
-            sent_again = self._is_new_leader()
-            self.host.sequence_gaps.note(self, header, sent_again=sent_again)
-            return Refused(_NOT_LEADER) if sent_again else outcome
+            is_new = self._is_new_leader()
+            self.host.sequence_gaps.note(self, header, shall_send_again=is_new)
+            return Refused(_NOT_LEADER) if is_new else outcome
         if type(outcome) is Appended:
             meters = self.host.meters
             meters.bytes_in += header.size

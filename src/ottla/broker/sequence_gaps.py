@@ -1,8 +1,9 @@
-"""What the log tells of batches that do not continue their producer's story: a line a second at most."""
+"""What the log tells of batches that do not continue their producer's story."""
 
 import logging
 from typing import TYPE_CHECKING
 
+from ottla.broker.log_limit import LogLimit
 from ottla.records.batch import BatchHeader
 
 if TYPE_CHECKING:
@@ -11,37 +12,30 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PAUSE_MS = 1_000
-
 
 class SequenceGaps:
-    """After a lost batch hundreds come out of order: the first of a second is told, the others counted."""
+    """After a lost batch hundreds come out of order: some are told, the others counted."""
 
-    __slots__ = ("_clock", "_quiet_until_ms", "_untold")
+    __slots__ = ("_limit",)
 
     def __init__(self, clock: "Clock") -> None:
-        self._clock = clock
-        self._quiet_until_ms = 0
-        self._untold = 0
+        self._limit = LogLimit(lambda: clock.monotonic_ms() / 1_000)
 
-    def note(self, partition: "Partition", header: BatchHeader, *, sent_again: bool) -> None:
-        """A batch was refused; the producer hears "not the leader" where it shall send it again."""
-        now_ms = self._clock.monotonic_ms()
-        if now_ms < self._quiet_until_ms:
-            self._untold += 1
+    def note(self, partition: "Partition", header: BatchHeader, *, shall_send_again: bool) -> None:
+        """A batch was refused; a leader that has just been elected has it sent again."""
+        left_out = self._limit.take()
+        if left_out is None:
             return
         producer = partition.log.producers.producers.get(header.producer_id)
         log.warning(
-            "%s refused the batch of producer %d (epoch %d) that begins at sequence %d: %s%s%s",
+            "batch out of order, %s partition=%s producer=%d epoch=%d sequence=%d"
+            " last_epoch=%d last_sequence=%d left_out=%d",
+            "to be sent again" if shall_send_again else "refused",
             partition.name,
             header.producer_id,
             header.producer_epoch,
             header.base_sequence,
-            "it knows no earlier one"
-            if producer is None
-            else f"the last one written is {producer.last_sequence} of epoch {producer.epoch}",
-            "; it has just been elected, so the producer is asked to send again" if sent_again else "",
-            f" ({self._untold} more were refused since the last such line)" if self._untold else "",
+            -1 if producer is None else producer.epoch,
+            -1 if producer is None else producer.last_sequence,
+            left_out,
         )
-        self._untold = 0
-        self._quiet_until_ms = now_ms + PAUSE_MS

@@ -184,8 +184,10 @@ def _serve_requests(cluster: "Cluster") -> None:
 
     for number, request in asked(cluster.data_dir).items():
         tell(f"restarting broker {number}")
-        cluster.brokers[number].stop()
         try:
+            if number >= len(cluster.brokers):
+                raise LaunchRefused(f"there are only brokers 0 to {len(cluster.brokers) - 1}")
+            cluster.brokers[number].stop()
             cluster.start_broker(number)
         except (LaunchRefused, OSError) as failed:
             tell(f"broker {number} was not restarted: {failed}")

@@ -80,4 +80,5 @@ def _unescape(text: str) -> str:
             position += 4
         else:
             out.append(_ESCAPES.get(escaped, escaped))
-    return "".join(out)
+    # Java's escapes are halves of UTF-16; one without its other half is no letter at all.
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ottla.broker.log_limit import LogLimit
 from ottla.broker.node import Node
 from ottla.broker.outputs import (
     AcceptClients,
@@ -26,9 +27,9 @@ from ottla.broker.outputs import (
     Write,
 )
 from ottla.model.errors import InvariantBroken, MalformedRequest
+from ottla.server.address_limits import AddressLimits
 from ottla.server.kept_session import keep_session
 from ottla.server.listener import ClientConnection
-from ottla.server.log_limit import LogLimit
 from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock, Ticker
 from ottla.server.worker import Worker
@@ -57,6 +58,7 @@ class Edge:
         self.on_end_session: Callable[[str, int], None] = lambda path, session_id: None
         self._clients: dict[int, ClientConnection] = {}
         self._clients_by_host: Counter[str] = Counter()
+        self._address_limits = AddressLimits(loop)
         self._refusals = LogLimit(loop.time)
         self._hang_ups = LogLimit(loop.time)
         self._peers: dict[int, PeerConnection] = {}
@@ -124,8 +126,7 @@ class Edge:
     def admit(self, client: ClientConnection) -> bool:
         """Whether a new connection is within the limits."""
         limits = self.node.config.connections
-        overrides = limits.max_connections_by_ip
-        per_ip = overrides.get(client.host, limits.max_connections_per_ip)
+        per_ip = self._address_limits.of(client.host, limits)
         is_full = len(self._clients) >= limits.max_connections
         is_left_out = is_full and not self._is_protected(client.listener)
         if is_left_out or self._clients_by_host[client.host] >= per_ip:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.broker.log_limit import LINES_PER_WINDOW, WINDOW_SECONDS
 from ottla.broker.partition import NEW_LEADER_MS
 from ottla.model.errors import ErrorCode
 from ottla.records.compression import Codec
@@ -258,21 +259,21 @@ def test_a_gap_in_the_sequence_is_refused() -> None:
     assert answer.log_start_offset == 0
 
 
-def test_the_log_tells_of_a_gap_once_a_second_and_counts_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_tells_of_gaps_and_counts_those_beyond_its_limit(caplog: pytest.LogCaptureFixture) -> None:
     broker = LedBroker().lead(isr=(ME,))
     broker.advance(NEW_LEADER_MS)
     broker.produce_now(a_batch("a", producer_id=4, producer_epoch=0, base_sequence=0))
-    for sequence in (5, 6, 7):
+    for sequence in range(5, 5 + LINES_PER_WINDOW + 3):
         broker.produce_now(a_batch("b", producer_id=4, producer_epoch=0, base_sequence=sequence))
-    broker.advance(1_000)
-    broker.produce_now(a_batch("b", producer_id=4, producer_epoch=0, base_sequence=8))
+    broker.advance(int(WINDOW_SECONDS * 1_000))
+    broker.produce_now(a_batch("b", producer_id=4, producer_epoch=0, base_sequence=99))
 
     told = [record.getMessage() for record in caplog.records if record.name.endswith("sequence_gaps")]
 
-    assert len(told) == 2
-    assert "begins at sequence 5: the last one written is 0 of epoch 0" in told[0]
-    assert "begins at sequence 8" in told[1]
-    assert "2 more" in told[1]
+    assert len(told) == LINES_PER_WINDOW + 1
+    assert "refused partition=orders-0 producer=4 epoch=0 sequence=5 last_epoch=0 last_sequence=0" in told[0]
+    assert "sequence=99" in told[-1]
+    assert told[-1].endswith("left_out=3")
 
 
 def test_a_new_leader_has_batches_sent_again_whose_predecessors_it_refused_before_it_led() -> None:

@@ -210,3 +210,48 @@ def test_a_program_that_does_not_poll_loses_its_share_until_it_polls_again(clust
 
     wait_for(cluster, lambda: member.owned == {ORDERS_0})
     assert cluster.generation == 2
+
+
+def test_a_sticky_member_whose_join_failed_still_tells_what_it_had() -> None:
+    cluster = OneMember("sticky")
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.position is not None)
+
+    gather = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    cluster.scripted[ApiKey.HEARTBEAT].appendleft(gather)
+    moved = JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id="me", leader="")
+    cluster.scripted[ApiKey.JOIN_GROUP].appendleft(moved)
+    wait_for(cluster, lambda: cluster.generation == 2)
+
+    assert len(cluster.requests(ApiKey.JOIN_GROUP)) == 3
+    assert owned_as_told(cluster, "sticky") == (ORDERS_0,)
+
+
+def test_what_was_fetched_and_paused_stays_so_when_another_partition_comes_and_goes() -> None:
+    cluster = OneMember("cooperative-sticky")
+    orders_1 = TopicPartition("orders", 1)
+    cluster.logs[orders_1] = FakeLog(1)
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.consumer.has_news)
+    cluster.consumer.fetching.pause([ORDERS_0])
+    asked = len(cluster.requests(ApiKey.FETCH))
+
+    def gather_and_share(*share: TopicPartition) -> None:
+        cluster.scripted[ApiKey.SYNC_GROUP].appendleft(SyncGroupResponse(assignment=encode_share(share)))
+        gather = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        cluster.scripted[ApiKey.HEARTBEAT].appendleft(gather)
+        wait_for(cluster, lambda: cluster.consumer.membership.owned == frozenset(share))
+
+    gather_and_share(ORDERS_0, orders_1)
+    gather_and_share(ORDERS_0)
+    assert cluster.consumer.take(100) == {}, "it is paused still"
+    cluster.consumer.fetching.pause([ORDERS_0], is_paused=False)
+
+    assert [record.offset for record in cluster.consumer.take(100)[ORDERS_0]] == [7, 8, 9]
+    named = [
+        (row.partition, row.fetch_offset)
+        for _, _, request in cluster.requests(ApiKey.FETCH)[asked:]
+        for topic in request.topics
+        for row in topic.partitions
+    ]
+    assert (0, 7) not in named, "what was here already was not fetched again"

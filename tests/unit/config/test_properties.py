@@ -16,6 +16,7 @@ from ottla.config.properties import parse_properties, properties_text
         ("a\\ b\\:c = d", {"a b:c": "d"}),
         ("tab=x\\ty\\nz", {"tab": "x\ty\nz"}),
         ("u=\\u00e9\\u20AC", {"u": "é€"}),
+        ("u=\\ud83d\\ude80 \\ud83d!", {"u": "\U0001f680 \ufffd!"}),
         ("empty=\nbare", {"empty": "", "bare": ""}),
         ("a=1\na=2", {"a": "2"}),
         ("a=b=c", {"a": "b=c"}),

@@ -60,11 +60,21 @@ class FetchCore:
         A partition that stays assigned is moved as well. With the leader epoch of a position it is noticed
         when the log no longer has what was before it.
         """
-        self._assigned = {partition: Assigned(partition) for partition in positions}
+        self._assigned = {}
+        self.add(positions)
+
+    def add(self, positions: Mapping[TopicPartition, int | Position]) -> None:
+        """Read these partitions besides what is read already."""
         for partition, start in positions.items():
-            self._assigned[partition].move_to(*(start if isinstance(start, Position) else (start,)))
+            state = self._assigned[partition] = Assigned(partition)
+            state.move_to(*(start if isinstance(start, Position) else (start,)))
         self._engine.want_topics(*{partition.topic for partition in positions})
         self._engine.fire(self._wake)
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions no more; of the others nothing is forgotten that has been fetched."""
+        for partition in partitions:
+            self._assigned.pop(partition, None)
 
     @property
     def assignment(self) -> list[TopicPartition]:

@@ -86,7 +86,7 @@ class GroupConsumerCore:
 
     def give_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> Operation[None]:
         processed = {tp: at for tp, at in self._processed.items() if tp in partitions}
-        self._read_only(self.fetching.assignment, without=partitions)
+        self.fetching.drop(partitions)
         if not is_lost and self.membership.config.enable_auto_commit and processed:
             try:
                 yield from self._commit(processed)
@@ -107,7 +107,7 @@ class GroupConsumerCore:
                 starts[tp] = Position(row.committed_offset, row.committed_leader_epoch)
             else:
                 starts[tp] = Position(self._reset(tp))
-        self._read_only(self.fetching.assignment, more=starts)
+        self.fetching.add(starts)
 
     def _stable_offsets(
         self, partitions: frozenset[TopicPartition]
@@ -133,21 +133,6 @@ class GroupConsumerCore:
                 return LATEST
             case "none":
                 raise OffsetOutOfRange(tp, -1)
-
-    def _read_only(
-        self,
-        kept: Iterable[TopicPartition],
-        *,
-        without: frozenset[TopicPartition] = frozenset(),
-        more: Mapping[TopicPartition, Position] | None = None,
-    ) -> None:
-        known = self.fetching.positions()
-        starts = {tp: known.get(tp) or self._start_of(tp) for tp in kept if tp not in without}
-        self.fetching.assign({**starts, **(more or {})})
-
-    def _start_of(self, tp: TopicPartition) -> Position:
-        committed = self._committed.get(tp)
-        return Position(self._reset(tp) if committed is None else committed)
 
     def _commit_now_and_then(self, interval_ms: int) -> Operation[None]:
         while not self.membership.has_left and self.membership.error is None:

@@ -10,7 +10,13 @@ from ottla.client.fetching.decoding import Position
 from ottla.client.group.assignors import ASSIGNORS
 from ottla.client.group.assignors.protocol import NO_GENERATION
 from ottla.client.group.config import MembershipConfig
-from ottla.client.group.subscriptions import decode_member, decode_share, encode_share, encode_subscription
+from ottla.client.group.subscriptions import (
+    Share,
+    decode_member,
+    decode_share,
+    encode_share,
+    encode_subscription,
+)
 from ottla.model.errors import ErrorCode, MalformedRequest
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -71,6 +77,7 @@ class Membership:
         self.member_id = NOBODY
         self.generation = NO_GENERATION
         self.owned: frozenset[TopicPartition] = frozenset()
+        self._last_share = Share()
         self.is_leader = False
         self.is_stable = False
         self.error: ClientError | None = None
@@ -234,10 +241,9 @@ class Membership:
 
     def _join(self) -> Operation[None]:
         self.is_stable = False
-        held = self.owned
-        if held and not self._is_cooperative:
-            yield from self._drop(held)
-        joined = yield from self._join_until_in(held)
+        if self.owned and not self._is_cooperative:
+            yield from self._drop(self.owned)
+        joined = yield from self._join_until_in()
         self.member_id, self.generation = joined.member_id, joined.generation_id
         self.is_leader = joined.leader == joined.member_id
         shares: list[SyncGroupRequestAssignment] = []
@@ -250,10 +256,11 @@ class Membership:
         if more:
             yield from self._reader.take_over(more)
         self.owned = share
+        self._last_share = Share(share, self.generation)
         self.is_stable = not (gone and self._is_cooperative)
         self._engine.fire(self.changed)
 
-    def _join_until_in(self, held: frozenset[TopicPartition]) -> Operation[JoinGroupResponse]:
+    def _join_until_in(self) -> Operation[JoinGroupResponse]:
         while True:
             lane = yield from self._find()
             request = JoinGroupRequest(
@@ -267,7 +274,7 @@ class Membership:
                     JoinGroupRequestProtocol(
                         name=each.name,
                         metadata=encode_subscription(
-                            each.name, self.topics, held, self.owned, self.generation
+                            each.name, self.topics, Share(self.owned, self.generation), self._last_share
                         ),
                     )
                     for each in self._assignors

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ottla.client.group.assignors.protocol import NO_GENERATION, MemberData
 from ottla.model.errors import MalformedRequest
@@ -23,24 +24,22 @@ _INT = struct.Struct(">i")
 _LENGTH = struct.Struct(">h")
 
 
-def encode_subscription(
-    assignor: str,
-    topics: Sequence[str],
-    held: Iterable[TopicPartition],
-    owned: Iterable[TopicPartition],
-    generation: int,
-) -> bytes:
-    """What this member wants, held until now and still owns: an eager one has given all up before it joins.
+class Share(NamedTuple):
+    """Partitions that a member has or had, and since which generation."""
 
-    A leader waits for what is owned to be given up. The sticky assignor keeps what was held in user data of
-    its own.
-    """
+    partitions: frozenset[TopicPartition] = frozenset()
+    generation: int = NO_GENERATION
+
+
+def encode_subscription(assignor: str, topics: Sequence[str], owned: Share, last: Share) -> bytes:
+    """What this member wants, what it owns (an eager one has given all up before it joins), and what it was
+    given last, which the sticky assignor keeps in data of its own, however often the member must join."""
     return encode_blob(
         ConsumerProtocolSubscription(
             topics=tuple(sorted(topics)),
-            user_data=_sticky_data(by_topic(held), generation) if assignor == STICKY else None,
-            owned_partitions=by_topic(owned) if assignor != STICKY else [],
-            generation_id=generation,
+            user_data=_sticky_data(last) if assignor == STICKY else None,
+            owned_partitions=by_topic(owned.partitions) if assignor != STICKY else [],
+            generation_id=owned.generation,
         ),
         SUBSCRIPTION_VERSION,
     )
@@ -82,14 +81,15 @@ def _flat(rows: Iterable[TopicPartitions]) -> list[TopicPartition]:
     return [TopicPartition(row.topic, number) for row in rows for number in row.partitions]
 
 
-def _sticky_data(rows: Sequence[TopicPartitions], generation: int) -> bytes:
+def _sticky_data(last: Share) -> bytes:
     """Kafka's form: topics with their partitions, then the generation."""
+    rows = by_topic(last.partitions)
     parts = [_INT.pack(len(rows))]
     for row in rows:
         name = row.topic.encode()
         parts += [_LENGTH.pack(len(name)), name, _INT.pack(len(row.partitions))]
         parts += [_INT.pack(number) for number in row.partitions]
-    return b"".join([*parts, _INT.pack(generation)])
+    return b"".join([*parts, _INT.pack(last.generation)])
 
 
 def _read_sticky_data(data: bytes | None) -> tuple[list[TopicPartition], int]:
