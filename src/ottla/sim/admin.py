@@ -14,6 +14,12 @@ from ottla.wire.apis.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from ottla.wire.apis.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from ottla.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.apis.create_partitions import (
     CreatePartitionsRequest,
@@ -103,15 +109,32 @@ class Admin(Client):
                 return None
             yield Wait(self.backoff_us())
 
-    def delete_topic(self, name: str) -> Script:
-        """Ask until the topic is gone by the controller's word."""
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=TIMEOUT_MS)
-        while True:
-            response = yield from self._ask_controller(request, 6, DeleteTopicsResponse)
-            code = response.responses[0].error_code if response is not None else -1
-            if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+    def delete_topics(self, names: tuple[str, ...]) -> Script:
+        """Ask until all of them are gone by the controller's word."""
+        states = [DeleteTopicState(name=name) for name in names]
+        while states:
+            states = yield from self._delete(states, TIMEOUT_MS)
+            yield Wait(self.backoff_us() if states else 0)
+
+    def delete_by_id(self, topic_ids: list[bytes], *, is_patient: bool) -> Script:
+        """A late request cannot hit a topic that was made again since. Without patience the answer comes
+        before it is done, and nobody asks again."""
+        states = [DeleteTopicState(name=None, topic_id=topic_id) for topic_id in topic_ids]
+        while states:
+            states = yield from self._delete(states, TIMEOUT_MS if is_patient else 50)
+            if not is_patient:
                 return
-            yield Wait(self.backoff_us())
+            yield Wait(self.backoff_us() if states else 0)
+
+    def _delete(self, states: list[DeleteTopicState], timeout_ms: int) -> Script:
+        """What is left of them."""
+        request = DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
+        response = yield from self._ask_controller(request, 6, DeleteTopicsResponse)
+        if response is None:
+            return states
+        gone = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+        codes = [row.error_code for row in response.responses]
+        return [state for state, code in zip(states, codes, strict=True) if code not in gone]
 
     def _ask_controller(self, request: object, version: int, answer: type) -> Script:
         yield from self.finding_controller()
@@ -150,6 +173,11 @@ class Admin(Client):
         topics = [DeleteRecordsTopic(name=partition.topic, partitions=[row])]
         request = DeleteRecordsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
         yield Ask(leader.broker, request, 2, DeleteRecordsResponse)
+
+    def move_directory(self, broker: int, partition: TopicPartition, directory: str) -> Script:
+        topics = [AlterReplicaLogDirTopic(name=partition.topic, partitions=(partition.partition,))]
+        request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=directory, topics=topics)])
+        yield Ask(broker, request, 2, AlterReplicaLogDirsResponse)
 
     def alter_topic(self, topic: str, name: str, value: str) -> Script:
         config = AlterableConfig(name=name, config_operation=SET, value=value)

@@ -1,7 +1,9 @@
 """Topics that come and go: created, written, read, grown, deleted, and made again under the same name."""
 
+from collections.abc import Callable
+
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicId, TopicPartition, topic_id_text
 from ottla.records.batch import batches
 from ottla.records.builder import build_batch
 from ottla.records.record import Record, read_records
@@ -20,6 +22,7 @@ from ottla.wire.apis.produce import (
 )
 
 PREFIX = "churn-"
+NAMES = (f"{PREFIX}0", f"{PREFIX}1")
 FETCH_VERSION = 13
 PRODUCE_VERSION = 9
 TRIES = 8
@@ -32,12 +35,21 @@ class Churn(Admin):
     """One topic's life after the other; a later life must never show an earlier one's records."""
 
     def __init__(
-        self, world: World, network: Network, addresses: dict[int, tuple[str, int]], shape: Shape
+        self,
+        world: World,
+        network: Network,
+        addresses: dict[int, tuple[str, int]],
+        shape: Shape,
+        id_of: Callable[[str], str | None],
     ) -> None:
         super().__init__(world, network, "churner", addresses)
         self.shape = shape
         self.lives = 0
         self.is_done = False
+        self._id_of = id_of
+        """The id of a topic by ZooKeeper's word."""
+        self._alive: dict[str, bytes] = {}
+        """Topics that were made, and that nobody has been asked to delete."""
 
     def start(self) -> None:
         play(self, self._live())
@@ -45,22 +57,43 @@ class Churn(Admin):
     def _live(self) -> Script:
         while not self.is_stopped:
             self.lives += 1
-            name = f"{PREFIX}{self.lives % 2}"
+            name = self.world.chance.choice(NAMES)
+            self._check_alive()
             topic = TopicShape(name, TopicKind.PLAIN, self.world.between(1, 2))
             topic_id = yield from self.create_topic(topic, self.shape)
             if topic_id is not None:
                 self.forget(name)
+                self._alive[name] = topic_id
                 yield from self._write(TopicPartition(name, 0))
                 yield from self._read(TopicPartition(name, 0), topic_id)
             if self.world.happens(0.3):
                 yield from self.grow(name, 3)
             if self.world.happens(0.4) and not self.is_stopped:
                 yield Wait(self.world.between(*LIFE_US))
-            yield from self.delete_topic(name)
-            yield Wait(self.backoff_us(ROUND_US))
-        for name in (f"{PREFIX}0", f"{PREFIX}1"):
-            yield from self.delete_topic(name)
+            yield from self._end(name)
+        self._check_alive()
+        yield from self.delete_topics(NAMES)
         self.is_done = True
+
+    def _end(self, name: str) -> Script:
+        """Delete this topic or both, wait for that and a while longer, or go on at once; or let it live."""
+        self._check_alive()
+        yield from self.refreshing([name])
+        ids = {each: self._alive.pop(each, None) for each in (NAMES if self.world.happens(0.4) else (name,))}
+        ids.setdefault(name, None)
+        ids[name] = ids[name] or self.topic_ids.get(name)
+        topic_ids = [topic_id for topic_id in ids.values() if topic_id is not None]
+        if not topic_ids:
+            yield Wait(self.backoff_us())
+            return
+        yield from self.delete_by_id(topic_ids, is_patient=self.world.happens(0.6))
+        if self.world.happens(0.6):
+            yield Wait(self.backoff_us(ROUND_US))
+
+    def _check_alive(self) -> None:
+        for name, topic_id in self._alive.items():
+            if self._id_of(name) != topic_id_text(TopicId(topic_id)):
+                raise Violation(f"vanished: {name} was made, and nobody deleted it")
 
     def _value(self) -> bytes:
         return f"life {self.lives}".encode()

@@ -18,6 +18,14 @@ from ottla.sim.group_truth import GroupTruth
 from ottla.sim.groups import Member
 from ottla.sim.history import History, Violation
 from ottla.sim.network import Network
+from ottla.sim.own_workload import (
+    STRATEGIES,
+    GroupReading,
+    OwnMember,
+    OwnProducer,
+    OwnReader,
+    Reading,
+)
 from ottla.sim.plan import Shape, TopicKind, TopicShape
 from ottla.sim.producers import CarelessProducer, Producer
 from ottla.sim.scripts import play
@@ -30,6 +38,7 @@ from ottla.zookeeper import paths
 
 PORT = 9092
 GROUP = "group-0"
+OWN_GROUP = "group-1"
 OFFSETS_TOPIC = "__consumer_offsets"
 PACE_MS = (500, 2_500)
 
@@ -68,6 +77,10 @@ class Cluster:
         self.consumers: list[Consumer] = []
         self.group = GroupTruth(world, GROUP)
         self.members: list[Member] = []
+        self.own_producers: list[OwnProducer] = []
+        self.own_readers: list[OwnReader] = []
+        self.own_group = GroupReading(self.history, OWN_GROUP)
+        self.own_members: list[OwnMember] = []
 
     def _life_of(self, number: int) -> int:
         return self.brokers[number].life if number in self.brokers else -1
@@ -147,8 +160,10 @@ class Cluster:
         for partition in partitions:
             self._start_consumer(partition)
         self._start_group()
+        if self.shape.own_clients:
+            self._start_own_clients([each for each in partitions if each.topic == "topic-0"])
         if self.shape.churns:
-            self.churn = Churn(self.world, self.network, self.addresses, self.shape)
+            self.churn = Churn(self.world, self.network, self.addresses, self.shape, self._id_of)
             self.churn.start()
 
     def _pace_us(self) -> int:
@@ -175,11 +190,32 @@ class Cluster:
             self.members.append(member)
             member.start()
 
+    def _start_own_clients(self, partitions: list[TopicPartition]) -> None:
+        world, network, addresses = self.world, self.network, self.addresses
+        for number in range(2):
+            name, pace_us = f"own-producer-{number}", self._pace_us()
+            producer = OwnProducer(world, network, name, addresses, partitions, self.history, pace_us)
+            self.own_producers.append(producer)
+            producer.start()
+        reader = OwnReader(world, network, addresses, partitions, self.history, self.checks.is_committed)
+        self.own_readers.append(reader)
+        reader.start()
+        strategies = world.chance.choice(STRATEGIES)
+        for number in range(self.shape.own_members):
+            member = OwnMember(world, network, number, addresses, "topic-0", self.own_group, strategies)
+            self.own_members.append(member)
+            member.start()
+
+    def readings(self) -> list[Consumer | Reading]:
+        """Who reads which partition, and how far that has come."""
+        own = [reading for reader in self.own_readers for reading in reader.readings.values()]
+        return [*self.consumers, *own]
+
     def clients(self) -> list[str]:
         """The hosts of all clients."""
-        return [each.host for each in (*self.producers, *self.careless, *self.consumers, *self.members)] + [
-            "admin"
-        ]
+        plain = (*self.producers, *self.careless, *self.consumers, *self.members)
+        own = (*self.own_producers, *self.own_readers, *self.own_members)
+        return [*(each.host for each in plain), *(each.host for each in own), "admin"]
 
     def await_(self, condition: Callable[[], bool], limit_us: int, what: str) -> None:
         """Let time pass until that holds; too late is a violation of liveness."""
@@ -215,6 +251,9 @@ class Cluster:
 
     def topic_of(self, name: str) -> dict[str, Any] | None:
         return self._znode(paths.topic(name))
+
+    def _id_of(self, topic: str) -> str | None:
+        return (self.topic_of(topic) or {}).get("topic_id")
 
     def state_of(self, partition: TopicPartition) -> dict[str, Any] | None:
         return self._znode(paths.partition_state(partition))
@@ -271,7 +310,8 @@ class Cluster:
                 # The last replica in sync forgot: nobody can promise anything any more (KIP-966).
                 self.world.tell(f"{partition} may have lost records: its last replica in sync forgot")
                 self.history.unclean.add(partition)
-                self.group.is_void = self.group.is_void or partition.topic == OFFSETS_TOPIC
+                if partition.topic == OFFSETS_TOPIC:
+                    self.group.is_void = self.own_group.is_void = True
             self.forgetful.remove(broker)
             broker.start()
 

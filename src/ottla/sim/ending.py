@@ -86,14 +86,18 @@ class Ending:
         cluster.await_(self._is_known, 20 * SECOND, "every broker knows what ZooKeeper says")
         for client in (*cluster.producers, *cluster.careless):
             client.is_stopped = True
+        for own in (*cluster.own_producers, *cluster.own_readers):
+            own.is_stopped = True
         cluster.await_(self._producers_are_served, 60 * SECOND, "producers are served")
         self._check_group()
+        self._check_own_group()
         self._check_churn()
         cluster.await_(self._replicas_end_equal, 30 * SECOND, "followers hold what their leaders hold")
         cluster.await_(self._consumers_are_done, 30 * SECOND, "consumers read everything")
         logs = {partition: self._final_log(partition) for partition in cluster.partitions()}
         self.history.check_final(logs)
         self._check_consumers(logs)
+        self._check_given(logs)
         self.check_replicas()
         self._check_receipts()
 
@@ -128,7 +132,9 @@ class Ending:
 
     def _producers_are_served(self) -> bool:
         """Where records were lost, a producer's sequence cannot go on: nothing is asked there."""
-        return all(p.is_idle or p.partition in self.history.unclean for p in self.cluster.producers)
+        return all(p.is_idle or p.partition in self.history.unclean for p in self.cluster.producers) and all(
+            p.is_idle or not self.history.unclean.isdisjoint(p.partitions) for p in self.cluster.own_producers
+        )
 
     def _check_group(self) -> None:
         """All members settle in one generation, and own everything together."""
@@ -144,6 +150,39 @@ class Ending:
             ),
             40 * SECOND,
             "all members of the group work in one generation",
+        )
+
+    def _check_own_group(self) -> None:
+        """The same of the group on Ottla's own client."""
+        members = self.cluster.own_members
+        if not members or self.cluster.own_group.is_void:
+            return
+        for member in members:
+            member.sleeps_until_us = 0
+        self.cluster.await_(
+            lambda: (
+                all(member.is_settled for member in members)
+                and frozenset().union(*(member.core.membership.owned for member in members))
+                == {each for each in self.cluster.assignments() if each.topic == "topic-0"}
+            ),
+            60 * SECOND,
+            "all members on Ottla's own client share their topic in one generation",
+        )
+
+    def _check_given(self, logs: dict[TopicPartition, FinalLog]) -> None:
+        """The group was given every record, whatever became of its members."""
+        group = self.cluster.own_group
+        if not self.cluster.own_members or group.is_void:
+            return
+        wanted = {
+            partition: {found.offset for found in log.records}
+            for partition, log in logs.items()
+            if partition.topic == "topic-0" and partition not in self.history.unclean
+        }
+        self.cluster.await_(
+            lambda: all(offsets <= group.given.get(each, set()) for each, offsets in wanted.items()),
+            40 * SECOND,
+            "the group on Ottla's own client was given every record",
         )
 
     def _check_churn(self) -> None:
@@ -212,7 +251,7 @@ class Ending:
         return partition.log if partition is not None else None
 
     def _consumers_are_done(self) -> bool:
-        for consumer in self.cluster.consumers:
+        for consumer in self.cluster.readings():
             if consumer.partition in self.history.unclean:
                 continue
             log = self._leader_log(consumer.partition)
@@ -266,7 +305,7 @@ class Ending:
 
     def _check_consumers(self, logs: dict[TopicPartition, FinalLog]) -> None:
         """Whoever read a topic from which nothing is removed has read the whole log, in its order."""
-        for consumer in self.cluster.consumers:
+        for consumer in self.cluster.readings():
             log = logs[consumer.partition]
             if log.kind is not TopicKind.PLAIN or consumer.partition in self.history.unclean:
                 continue

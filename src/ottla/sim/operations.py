@@ -6,6 +6,8 @@ from random import Random
 from ottla.model.ids import TopicPartition
 from ottla.sim.admin import PREFERRED, UNCLEAN
 from ottla.sim.cluster import Cluster
+from ottla.sim.groups import Member
+from ottla.sim.own_workload import OwnMember
 from ottla.sim.plan import TopicKind
 from ottla.sim.scripts import play
 from ottla.sim.world import SECOND
@@ -20,6 +22,7 @@ OPERATIONS = (
     "look around",
     "member hangs",
     "member leaves",
+    "move to another directory",
     "reassign",
 )
 
@@ -41,6 +44,7 @@ class Operations:
             "look around": self._look_around,
             "member hangs": self._member_hangs,
             "member leaves": self._member_leaves,
+            "move to another directory": self._move_directory,
             "reassign": self._reassign,
         }
 
@@ -57,6 +61,17 @@ class Operations:
             delay_us = luck.randint(0, 3) * SECOND
             cancel = self.admin.reassign(partition, None)
             self.cluster.world.after(delay_us, lambda: play(self.admin, cancel))
+        return True
+
+    def _move_directory(self, luck: Random) -> bool:
+        """A replica moves to the other disk of its broker, while it is written to, compacted, moved away."""
+        assignments = self.cluster.assignments()
+        partition = luck.choice(sorted(assignments))
+        broker = self.cluster.brokers.get(luck.choice(assignments[partition]))
+        if broker is None or len(broker.disk.disks) < 2:
+            return False
+        directory = luck.choice(sorted(broker.disk.disks))
+        play(self.admin, self.admin.move_directory(broker.config.broker_id, partition, directory))
         return True
 
     def _elect_preferred(self, luck: Random) -> bool:
@@ -106,10 +121,10 @@ class Operations:
         return True
 
     def _member_hangs(self, luck: Random) -> bool:
-        if not self.cluster.members:
+        members: list[Member | OwnMember] = [*self.cluster.members, *self.cluster.own_members]
+        if not members:
             return False
-        member = luck.choice(self.cluster.members)
-        member.sleeps_until_us = self.cluster.world.now_us + luck.randint(1, 8) * SECOND
+        luck.choice(members).sleeps_until_us = self.cluster.world.now_us + luck.randint(1, 8) * SECOND
         return True
 
     def _member_leaves(self, luck: Random) -> bool:

@@ -57,6 +57,10 @@ class Shape:
     """Of the consumer group."""
     churns: bool = False
     """Topics come and go."""
+    own_clients: bool = False
+    """Programs on Ottla's own client take part."""
+    own_members: int = 0
+    """Of a consumer group on Ottla's own client."""
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -130,6 +134,7 @@ def draw_shape(chance: Random) -> Shape:
             topics.append(TopicShape(f"{kind.value}-0", kind, 1, _settings_of(kind, chance)))
     lag_ms = chance.choice([1_500, 3_000, 6_000])
     is_unclean = topics[-1].kind is TopicKind.UNCLEAN
+    has_own = chance.random() < 0.4
     return Shape(
         brokers=chance.choice([3, 3, 3, 4, 5]),
         topics=tuple(topics),
@@ -138,6 +143,8 @@ def draw_shape(chance: Random) -> Shape:
         careless_producers=chance.choice([0, 0, 1]),
         members=chance.choice([0, 0, 2, 3]),
         churns=chance.random() < 0.3,
+        own_clients=has_own,
+        own_members=chance.choice([0, 2, 3]) if has_own else 0,
         settings={
             "replica.lag.time.max.ms": str(lag_ms),
             "replica.fetch.wait.max.ms": str(chance.choice([500, 1_000, lag_ms // 2])),

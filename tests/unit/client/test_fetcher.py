@@ -100,6 +100,21 @@ def test_seeking_drops_what_was_fetched_and_what_is_on_its_way() -> None:
     assert taken(cluster, consumer) == [b"c"]
 
 
+def test_what_can_be_had_at_once_does_not_wait_behind_a_fetch_of_what_is_not_there_yet() -> None:
+    cluster = a_cluster([1, 1])
+    fill(cluster, ORDERS_0, [b"a", b"b"])
+    consumer = a_consumer(cluster, {ORDERS_0: 2, ORDERS_1: 0})
+    cluster.pass_time(100)
+    assert len(cluster.requests(ApiKey.FETCH)) == 1, "it waits at the broker"
+    now_ms = cluster.now_ms
+
+    consumer.seek(ORDERS_0, 0)
+    cluster.settle()
+
+    assert [record.value for record in consumer.take(10)[ORDERS_0]] == [b"a", b"b"]
+    assert cluster.now_ms == now_ms
+
+
 def test_a_paused_partition_gives_nothing_until_it_is_resumed() -> None:
     cluster = a_cluster([1, 1])
     fill(cluster, ORDERS_0, [b"a"])

@@ -6,6 +6,7 @@ from collections.abc import Container
 from ottla.client.errors import ClientError
 from ottla.client.fetching.decoding import NO_EPOCH, Chunk, ChunkReader, Position
 from ottla.model.ids import TopicPartition
+from ottla.wire.apis.fetch import FetchRequest
 
 CHUNKS_MAX = 2
 """So many fetched chunks of a partition wait at most for their reader."""
@@ -17,6 +18,7 @@ class Assigned:
     __slots__ = (
         "chunks",
         "error",
+        "fetch",
         "fetch_epoch",
         "fetch_offset",
         "high_watermark",
@@ -42,6 +44,8 @@ class Assigned:
         """The position is still to be found, by this time."""
         self.chunks: deque[Chunk] = deque()
         self.reader: ChunkReader | None = None
+        self.fetch: FetchRequest | None = None
+        """What is on its way for it."""
         self.high_watermark = -1
         self.not_before_ms = 0
         self.is_paused = False
@@ -55,6 +59,7 @@ class Assigned:
         self.chunks.clear()
         self.reader = None
         self.error = None
+        self.fetch = None
         self.not_before_ms = 0
         self.preferred_replica = None
         is_offset = offset_or_time >= 0

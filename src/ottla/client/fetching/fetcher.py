@@ -1,11 +1,11 @@
-"""The consumer's core: assigned partitions, fetched from their leaders, one request per broker at a time."""
+"""The consumer's core: assigned partitions, one or two fetches per broker at a time."""
 
 from collections.abc import Iterable, Mapping
 
 from ottla.client.config import ConsumerConfig
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.metadata import Broker
-from ottla.client.engine.tasks import Operation, Signal, ask, wait_for
+from ottla.client.engine.tasks import BrokerLane, Operation, Signal, ask, wait_for
 from ottla.client.errors import (
     BrokerError,
     ClientClosed,
@@ -32,6 +32,7 @@ from ottla.wire.apis.fetch import (
 from ottla.wire.primitives import ZERO_UUID
 
 LAST_VERSION_WITH_NAMES = 12
+FETCH_LANE = "fetch"
 
 
 class FetchCore:
@@ -43,8 +44,8 @@ class FetchCore:
         """Fires when there is something to take, be it an error."""
         self._engine = engine
         self._assigned: dict[TopicPartition, Assigned] = {}
-        self._asked: set[int] = set()
-        """Brokers with a fetch on its way."""
+        self._asked: set[int | BrokerLane] = set()
+        """Brokers, and second lanes to them, with a fetch on its way."""
         self._asked_for_offsets: set[int] = set()
         """Brokers that are asked where positions are."""
         self._tells_epochs = True
@@ -185,9 +186,8 @@ class FetchCore:
         while True:
             now_ms = self._engine.now_ms
             self._locate(now_ms)
-            for source in self._sources_to_ask(now_ms):
-                self._asked.add(source)
-                self._engine.spawn(self._fetch_from(source))
+            for source, states in self._fetchable(now_ms).items():
+                self._ask_for(source, states)
             later = [s.not_before_ms for s in self._assigned.values() if s.not_before_ms > now_ms]
             wait_ms = min(later) - now_ms if later else None
             yield from wait_for(self._wake, wait_ms)
@@ -197,37 +197,40 @@ class FetchCore:
             yield from wait_for(self._engine.metadata_came)
             self._engine.fire(self._wake)
 
-    def _sources_to_ask(self, now_ms: int) -> set[int]:
-        sources: set[int] = set()
+    def _fetchable(self, now_ms: int) -> dict[int, list[Assigned]]:
+        """By the broker to ask: partitions that want more, and that no fetch on its way asks for."""
+        found: dict[int, list[Assigned]] = {}
         for state in self._assigned.values():
-            if state.is_fetchable(now_ms):
+            if state.fetch is None and state.is_fetchable(now_ms):
                 source = self._source_of(state, now_ms)
                 if source is None:
                     self._engine.refresh_soon()
-                elif source not in self._asked:
-                    sources.add(source)
-        return sources
+                else:
+                    found.setdefault(source, []).append(state)
+        return found
+
+    def _ask_for(self, source: int, states: list[Assigned]) -> None:
+        """A fetch of partitions that have nothing new waits at the broker for long; one that was read to the
+        end of what is here must not wait behind it, and so goes by a second lane."""
+        lanes: tuple[int | BrokerLane, ...] = (source, BrokerLane(source, FETCH_LANE))
+        free = [lane for lane in lanes if lane not in self._asked]
+        if free:
+            self._asked.add(free[0])
+            self._engine.spawn(self._fetch_from(source, free[0], states))
 
     def _source_of(self, state: Assigned, now_ms: int) -> int | None:
         metadata = self._engine.metadata
         return state.source(metadata.leader_of(state.name), metadata.brokers, now_ms)
 
-    def _fetch_from(self, source: int) -> Operation[None]:
-        now_ms = self._engine.now_ms
-        states = [
-            state
-            for state in self._assigned.values()
-            if state.is_fetchable(now_ms) and self._source_of(state, now_ms) == source
-        ]
-        if not states:
-            self._asked.discard(source)
-            return
+    def _fetch_from(self, source: int, lane: int | BrokerLane, states: list[Assigned]) -> Operation[None]:
         offsets = {state.name: state.fetch_offset for state in states}
         request, version_max = self._request(states)
+        for state in states:
+            state.fetch = request
         timeout_ms = self._engine.config.request_timeout_ms + self.config.fetch_max_wait_ms
         try:
             response = yield from ask(
-                source, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms
+                lane, request, FetchResponse, version_max=version_max, timeout_ms=timeout_ms
             )
             if response.error_code:
                 raise BrokerError(response.error_code)
@@ -241,7 +244,10 @@ class FetchCore:
                     self._failed(state, error, source)
         else:
             self._take_response(source, offsets, response)
-        self._asked.discard(source)
+        self._asked.discard(lane)
+        for state in states:
+            if state.fetch is request:
+                state.fetch = None
         self._engine.fire(self._wake)
         if self.has_data:
             self._engine.fire(self.data_came)
