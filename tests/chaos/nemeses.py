@@ -12,6 +12,7 @@ from chaos.cluster import ChaosCluster
 from chaos.crew import Worker
 from chaos.nodes import Broker
 from chaos.probe import Probe, ask_once
+from chaos.workers.churn import CHURNED
 from support.waiting import wait_until
 
 Step = Callable[[], None]
@@ -328,10 +329,12 @@ class Nemesis:
     def _isrs_with(self, broker: Broker) -> int | None:
         """How many ISRs a dead broker is left in, by the word of all others; None while that may change.
 
-        It stays in those that have nobody else: what was acknowledged there is on its disk alone.
+        It stays in those that have nobody else: what was acknowledged there is on its disk alone. Topics that
+        come and go do not count: one that waits for it to be deleted keeps its ISR, and they hold no records.
         """
         answers = [ask_once(each, None) for each in self.cluster.brokers if each is not broker]
-        rows = [row for a in answers if a is not None for topic in a.topics for row in topic.partitions]
+        topics = [topic for a in answers if a is not None for topic in a.topics]
+        rows = [row for topic in topics if CHURNED not in (topic.name or "") for row in topic.partitions]
         isrs = [row.isr_nodes for row in rows if broker.number in row.isr_nodes]
         is_settled = all(answers) and bool(rows) and all(len(isr) == 1 for isr in isrs)
         return len(isrs) if is_settled else None

@@ -69,8 +69,9 @@ class FrameCutter:
 class ServerEnd:
     """A client's connection, on the broker's side."""
 
-    def __init__(self, broker: "SimBroker", number: int) -> None:
+    def __init__(self, broker: "SimBroker", number: int, peer: str) -> None:
         self.host = broker.host
+        self.peer = peer
         self.broker = broker
         self.number = number
         self.connection: Connection | None = None
@@ -134,6 +135,8 @@ class SimBroker:
         self.exit: Exit | None = None
         self.node: Node
         self.on_turn: Callable[[SimBroker], None] | None = None
+        self.on_answer: Callable[[SimBroker, str], None] | None = None
+        """Called with whom the broker answers, before it does."""
         self.doom: Doom | None = None
         self.calls: Counter[int] = Counter()
         """How often each API was asked, by its key."""
@@ -267,7 +270,10 @@ class SimBroker:
     def _perform(self, output: Output) -> None:
         match output:
             case Write():
-                self._send(self._clients.get(output.connection), output.parts)
+                end = self._clients.get(output.connection)
+                if end is not None and self.on_answer is not None:
+                    self.on_answer(self, end.peer)
+                self._send(end, output.parts)
             case SendOnLink():
                 self._send(self._links.get(output.link), output.parts)
             case Close():
@@ -324,7 +330,7 @@ class SimBroker:
         if not (self.is_running or self.is_paused):
             return None
         self._next_client += 1
-        end = self._clients[self._next_client] = ServerEnd(self, self._next_client)
+        end = self._clients[self._next_client] = ServerEnd(self, self._next_client, host)
         number = self._next_client
         self.enter(lambda: self.node.on_client_connected(number, "PLAINTEXT", host))
         return end

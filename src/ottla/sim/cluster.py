@@ -29,7 +29,7 @@ from ottla.sim.own_workload import (
 from ottla.sim.plan import Shape, TopicKind, TopicShape
 from ottla.sim.producers import CarelessProducer, Producer
 from ottla.sim.scripts import play
-from ottla.sim.turn_checks import TurnChecks
+from ottla.sim.turn_checks import BROKER_PREFIX, TurnChecks
 from ottla.sim.world import MILLISECOND, SECOND, World
 from ottla.sim.znode_checks import ZnodeChecks
 from ottla.sim.zookeeper import ZooKeeperService
@@ -52,7 +52,9 @@ class Cluster:
         self.network = Network(world)
         self.zookeeper = ZooKeeperService(world, self.network)
         self.history = History()
-        self.addresses = {number: (f"broker-{number}", PORT) for number in range(1, shape.brokers + 1)}
+        self.addresses = {
+            number: (f"{BROKER_PREFIX}{number}", PORT) for number in range(1, shape.brokers + 1)
+        }
         self.brokers = {number: self._make_broker(number) for number in self.addresses}
         self.forgetful: list[SimBroker] = []
         """Brokers that lost what was not flushed and still count as in sync."""
@@ -69,6 +71,7 @@ class Cluster:
         self.history.on_acked = self.checks.on_acked
         for broker in self.brokers.values():
             broker.on_turn = self.checks.after_turn
+            broker.on_answer = self.checks.on_answer
         self.admin = Admin(world, self.network, "admin", self.addresses)
         self.onlooker = Onlooker(world, self.network, "onlooker", self.addresses)
         self.churn: Churn | None = None

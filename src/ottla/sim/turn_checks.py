@@ -11,6 +11,7 @@ from ottla.sim.world import MILLISECOND
 
 PATIENCE = 2
 """How many times ``replica.lag.time.max.ms`` a member of an ISR may be known to be behind."""
+BROKER_PREFIX = "broker-"
 EVERY = 8
 """A broker is looked at after so many of its turns."""
 
@@ -176,11 +177,17 @@ class TurnChecks:
                 f" is on {holders} only"
             )
 
-    def is_committed(self, name: TopicPartition, offset: int) -> bool:
-        """May a consumer see this offset? Some replica must know it to be below the watermark.
+    def on_answer(self, broker: SimBroker, peer: str) -> None:
+        """What a client may be told of now stays committed, though the next leader may not know it yet."""
+        if not peer.startswith(BROKER_PREFIX):
+            for partition in broker.node.partitions.all():
+                mark = int(partition.log.high_watermark)
+                if mark > self._committed.get(partition.name, 0):
+                    self._committed[partition.name] = mark
 
-        One that knew may have lost its disk since: then all others of the ISR must have what was seen.
-        """
+    def is_committed(self, name: TopicPartition, offset: int) -> bool:
+        """May a consumer see this offset? Some broker must have known it to be below the watermark when it
+        answered a client; or one that had it lost its disk, and all others of the ISR have it."""
         if offset < self._committed.get(name, 0) or name in self._history.unclean:
             return True
         logs = {}
@@ -188,10 +195,6 @@ class TurnChecks:
             partition = broker.node.partitions.find(*name)
             if partition is not None:
                 logs[number] = partition.log
-                mark = int(partition.log.high_watermark)
-                self._committed[name] = max(mark, self._committed.get(name, 0))
-        if offset < self._committed.get(name, 0):
-            return True
         in_sync = (self._state_of(name) or {}).get("isr", ())
         left = [logs[member] for member in in_sync if member in logs]
         return 0 < len(left) < len(in_sync) and all(offset < log.end_offset for log in left)

@@ -18,6 +18,8 @@ from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
 
 ANSWER_MS_MAX = 8_000
+CHURNED = "-churn-"
+"""In the name of every topic that comes and goes."""
 TOPICS_KEPT_MAX = 5
 
 
@@ -48,7 +50,7 @@ class Churn:
     def _create(self) -> None:
         if len(self._alive) >= TOPICS_KEPT_MAX:
             return
-        name = f"{self._task.topic}-churn-{self._made}"
+        name = f"{self._task.topic}{CHURNED}{self._made}"
         self._made += 1
         self._history.write("creating", topic=name)
         topic = a_topic(name, partitions=2, replication_factor=min(3, len(self._brokers)))

@@ -62,13 +62,32 @@ def seen(offset: int, isr: list[int], logs: dict[int, tuple[int, int] | None]) -
 
     def broker(marks: tuple[int, int] | None) -> Any:
         log = None if marks is None else SimpleNamespace(high_watermark=marks[0], end_offset=marks[1])
-        found = None if log is None else SimpleNamespace(log=log)
-        partitions = SimpleNamespace(find=lambda *_: found)
+        found = None if log is None else SimpleNamespace(name=name, log=log)
+        partitions = SimpleNamespace(find=lambda *_: found, all=lambda: [found] if found is not None else [])
         return SimpleNamespace(node=SimpleNamespace(partitions=partitions))
 
     brokers = {number: broker(marks) for number, marks in logs.items()}
     checks = TurnChecks(brokers, History(), lambda name: {"isr": isr}, lambda broker: False, 2)
+    for each in brokers.values():
+        checks.on_answer(each, "a client")
     return checks.is_committed(name, offset)
+
+
+def test_what_was_committed_when_a_client_was_answered_stays_so() -> None:
+    """Seed 50118: the next leader's watermark lagged, and the old one took it over."""
+    name = TopicPartition("topic-0", 0)
+    log = SimpleNamespace(high_watermark=7, end_offset=9)
+    partitions = SimpleNamespace(find=lambda *_: found, all=lambda: [found])
+    found = SimpleNamespace(name=name, log=log)
+    broker: Any = SimpleNamespace(node=SimpleNamespace(partitions=partitions))
+    checks = TurnChecks({1: broker}, History(), lambda name: {"isr": [1]}, lambda broker: False, 2)
+
+    checks.on_answer(broker, "a client")
+    log.high_watermark = 8
+    checks.on_answer(broker, "broker-2")
+    log.high_watermark = 6
+
+    assert [checks.is_committed(name, offset) for offset in (6, 7)] == [True, False]
 
 
 def test_what_consumers_see_is_below_a_watermark_or_its_leader_has_lost_its_disk() -> None:
