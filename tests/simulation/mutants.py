@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simulation import controller_bugs, log_bugs, replication_bugs
+from simulation import client_bugs, controller_bugs, log_bugs, replication_bugs
 
 MUTANTS: dict[str, Callable[[], Any]] = {
     plant.__name__: plant
@@ -69,6 +69,11 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         controller_bugs.nothing_checked_in_zookeeper,
         log_bugs.retention_ignores_the_watermark,
         log_bugs.producers_survive_the_cut,
+        client_bugs.lost_means_failed,
+        client_bugs.late_fetches_count,
+        client_bugs.errors_skip_ahead,
+        client_bugs.shares_begin_at_the_first_record,
+        client_bugs.lost_shares_are_kept,
     )
 }
 """All of them were found, by seeds, scenarios or unit tests: `docs/mutants.md` says by which."""

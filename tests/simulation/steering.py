@@ -28,6 +28,7 @@ OFFICE = ("drop controller", "kill controller", "pause controller", "slow zookee
 PLAIN = TopicShape("topic-0", TopicKind.PLAIN, 2, {"retention.ms": "-1"})
 SIMPLE = (("topics", (PLAIN,)), ("members", 0), ("churns", False), ("careless_producers", 0))
 GROUP = (("topics", (PLAIN,)), ("members", 3), ("churns", False))
+OWN = (*SIMPLE, ("own_clients", True), ("own_members", 3))
 CHURN = (("topics", (PLAIN,)), ("members", 0), ("churns", True))
 COMPACTED = TopicShape(
     "compacted-0",
@@ -89,6 +90,18 @@ STEERED: dict[str, Steer] = {
             "shared_without_writing",
         ),
         Steer((*KILLS, "member hangs", "member leaves", "elect preferred"), GROUP, a_minute=40),
+    ),
+    **dict.fromkeys(
+        (
+            "lost_means_failed",
+            "late_fetches_count",
+            "errors_skip_ahead",
+            "shares_begin_at_the_first_record",
+            "lost_shares_are_kept",
+        ),
+        Steer(
+            (*KILLS, "member hangs", "elect preferred", "reset connections", "cut clients"), OWN, a_minute=60
+        ),
     ),
     **dict.fromkeys(
         ("keys_confused", "everything_is_cleaned"),

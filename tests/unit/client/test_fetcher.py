@@ -90,14 +90,33 @@ def test_seeking_drops_what_was_fetched_and_what_is_on_its_way() -> None:
     cluster = a_cluster()
     fill(cluster, ORDERS_0, [b"a"], [b"b"], [b"c"])
     consumer = a_consumer(cluster, {ORDERS_0: 0})
-    cluster.run_until(lambda: bool(cluster.engine.metadata.topics))
+    consumer.pause([ORDERS_0])
+    cluster.run(list_offsets(cluster.engine, {ORDERS_0: LATEST}))  # The connection stands.
     cluster.is_holding = True
+    consumer.pause([ORDERS_0], is_paused=False)
     cluster.pass_time(50)
+    assert len(cluster.requests(ApiKey.FETCH)) == 1
 
     consumer.seek(ORDERS_0, 2)
     cluster.release()
 
     assert taken(cluster, consumer) == [b"c"]
+
+
+def test_what_was_asked_for_before_going_back_leaves_no_gap() -> None:
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a"], [b"b"])
+    consumer = a_consumer(cluster, {ORDERS_0: 1})
+    consumer.pause([ORDERS_0])
+    cluster.run(list_offsets(cluster.engine, {ORDERS_0: LATEST}))  # The connection stands.
+    cluster.is_holding = True
+    consumer.pause([ORDERS_0], is_paused=False)
+    cluster.pass_time(50)
+    assert len(cluster.requests(ApiKey.FETCH)) == 1
+    consumer.seek(ORDERS_0, 0)
+    cluster.release()
+
+    assert taken(cluster, consumer) == [b"a", b"b"]
 
 
 def test_what_can_be_had_at_once_does_not_wait_behind_a_fetch_of_what_is_not_there_yet() -> None:

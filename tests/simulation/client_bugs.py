@@ -1,0 +1,72 @@
+"""Planted bugs of Ottla's own client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.client.fetching.assigned import Assigned
+from ottla.client.fetching.fetcher import FetchCore
+from ottla.client.group.core import GroupConsumerCore
+from ottla.client.group.membership import Membership
+from ottla.client.producing.producer import ProducerCore
+from ottla.model.ids import TopicPartition
+from ottla.wire.apis.fetch import FetchResponse
+from simulation.planting import replaced
+
+
+def lost_means_failed() -> Any:
+    """A batch whose answer was lost is sent again as if by a new producer."""
+
+    def settle(self: ProducerCore, batch: Any, *arguments: Any, **more: Any) -> None:
+        self._lines[batch.partition].is_refused = True
+        original(self, batch, *arguments, **more)
+
+    original = ProducerCore._settle
+    return replaced(ProducerCore, "_settle", settle)
+
+
+def late_fetches_count() -> Any:
+    """A consumer takes what it asked for before it was moved elsewhere."""
+
+    def take(
+        self: FetchCore, source: int, offsets: Mapping[TopicPartition, int], response: FetchResponse
+    ) -> None:
+        now = {name: state.fetch_offset for name, state in self._assigned.items()}
+        original(self, source, now, response)
+
+    original = FetchCore._take_response
+    return replaced(FetchCore, "_take_response", take)
+
+
+def errors_skip_ahead() -> Any:
+    """A consumer whose fetch failed goes on behind what others have committed meanwhile."""
+
+    def failed(self: FetchCore, state: Assigned, *arguments: Any) -> None:
+        original(self, state, *arguments)
+        if state.high_watermark > state.fetch_offset >= 0 and not state.has_bytes:
+            state.move_to(state.high_watermark)
+
+    original = FetchCore._failed
+    return replaced(FetchCore, "_failed", failed)
+
+
+def shares_begin_at_the_first_record() -> Any:
+    """A member that is given partitions does not ask what was committed."""
+
+    def stable(self: GroupConsumerCore, partitions: Any) -> Any:
+        yield from original(self, partitions)
+        return {}
+
+    original = GroupConsumerCore._stable_offsets
+    return replaced(GroupConsumerCore, "_stable_offsets", stable)
+
+
+def lost_shares_are_kept() -> Any:
+    """A member that the group has put out reads on, and says that all of it is its own."""
+
+    def lose(self: Membership) -> Any:
+        return
+        yield
+
+    return replaced(Membership, "_lose", lose)
