@@ -96,7 +96,7 @@ def console_consumer(
     if offset is not None and partition is None:
         raise UsageRefused("--offset needs --partition")
     if offset is not None and from_beginning:
-        raise UsageRefused("--from-beginning and --offset say the same thing twice: leave one out")
+        raise UsageRefused("--from-beginning and --offset contradict each other: leave one out")
     if isolation_level not in (None, "read_committed", "read_uncommitted"):
         raise UsageRefused("--isolation-level is read_committed or read_uncommitted")
 

@@ -54,7 +54,7 @@ def kafka_scripts(
 ) -> None:
     """Write kafka-topics.sh and its like, each calling the command of the same purpose.
 
-    A file that is there already and is none of ours is left alone.
+    If one of these names is taken by a file that is not ours, nothing is written.
 
     Example: `ottla kafka-scripts bin`, then `bin/kafka-topics.sh --list`.
     """
