@@ -82,7 +82,12 @@ def console_consumer(
         bool, typer.Option("--enable-systest-events", help="Print shutdown_complete at the end.")
     ] = False,
     output: Annotated[
-        Output, typer.Option("--output", help="Kafka's lines, or each record as a JSON object on its line.")
+        Output,
+        typer.Option(
+            "--output",
+            metavar="<table|json>",
+            help="Kafka's lines, or each record as a JSON object on its line.",
+        ),
     ] = Output.TABLE,
 ) -> None:
     """Print the records of topics, one a line, until Ctrl-C.

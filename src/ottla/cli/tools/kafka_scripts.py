@@ -50,7 +50,9 @@ kill -s "${{SIGNAL:-TERM}}" $PIDS
 
 @app.command()
 def kafka_scripts(
-    directory: Annotated[Path, typer.Argument(help="Where they are written; made if it is missing.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Where they are written; made if it is missing.")
+    ],
 ) -> None:
     """Write kafka-topics.sh and its like, each calling the command of the same purpose.
 
