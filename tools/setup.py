@@ -264,7 +264,7 @@ def in_virtual_environment() -> bool:
 
 
 def range_text() -> str:
-    """The tested versions, in words."""
+    """The versions that it works with, in words."""
     return f"{dotted(OLDEST)} to {dotted(NEWEST)}"
 
 
