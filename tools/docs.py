@@ -9,10 +9,11 @@ from typing import Any
 import typer
 
 from ottla.broker.apis import APIS, Api
+from ottla.broker.config_resources import NOT_WHILE_RUNNING
 from ottla.broker.gauges import METRICS
 from ottla.cli.main import COMMANDS, app
-from ottla.config.definitions import broker_settings, topic_settings
-from ottla.config.setting import Setting, text_of
+from ottla.config.definitions import broker_settings, dynamic_only_settings, topic_settings
+from ottla.config.setting import Scope, Setting, Standing, text_of
 from ottla.wire.keys import ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,32 +23,57 @@ NOTE = "<!-- Written by tools/docs.py (make docs); do not edit. -->"
 
 def cli_page() -> Iterator[str]:
     """Every command and every option."""
-    yield "# The command line"
+    yield "# The command line\n"
+    yield "`ottla COMMAND --help` shows the same. An option that is *needed* has no default."
     group = typer.main.get_command(app)
     context = typer.Context(group)
     for name in COMMANDS:
         command = group.get_command(context, name)  # type: ignore[attr-defined]
-        yield from command_lines(command, f"## ottla {name}")
+        yield from command_lines(command, f"## ottla {name}", context)
 
 
-def command_lines(command: Any, title: str) -> Iterator[str]:
+def command_lines(command: Any, title: str, context: typer.Context) -> Iterator[str]:
     """A command's purpose and options, or its own commands."""
     paragraphs = (command.help or "").split("\n\n")
     shown = [" ".join(text[1:].split()) if text.startswith("\b") else text for text in paragraphs]
     yield f"\n{title}\n\n{(chr(10) * 2).join(shown).strip()}\n"
     below = getattr(command, "commands", {})
     for name, inner in below.items():
-        yield from command_lines(inner, f"#{title} {name}")
+        yield from command_lines(inner, f"#{title} {name}", context)
     if below:
         return
     yield "| Option | Default | Meaning |\n|---|---|---|"
     for parameter in command.params:
-        if parameter.name in ("help", "install_completion", "show_completion"):
-            continue
-        label = ", ".join(parameter.opts) or parameter.name
-        unsaid = parameter.required or parameter.default is None or parameter.default is False
-        default = "" if unsaid else str(parameter.default)
-        yield f"| `{label}` | {cell(default, code=True)} | {cell(getattr(parameter, 'help', '') or '')} |"
+        if parameter.name not in ("help", "install_completion", "show_completion"):
+            columns = (option_label(parameter, context), option_default(parameter), option_meaning(parameter))
+            yield f"| {' | '.join(columns)} |"
+    if command.epilog:
+        yield f"\n```\n{command.epilog.strip().replace(chr(10) * 2, chr(10))}\n```"
+
+
+def option_label(parameter: Any, context: typer.Context) -> str:
+    """The option as it is typed, with what stands behind it."""
+    metavar = parameter.make_metavar(context)
+    if parameter.param_type_name == "argument":
+        return cell(metavar, code=True)
+    names = " / ".join(", ".join(words) for words in (parameter.opts, parameter.secondary_opts) if words)
+    return cell(names if parameter.is_flag else f"{names} {metavar}", code=True)
+
+
+def option_default(parameter: Any) -> str:
+    """What counts where it is not given; nothing for a flag that is off."""
+    if parameter.required:
+        return "needed"
+    if parameter.default is True:
+        return cell(parameter.opts[0], code=True)
+    is_unsaid = parameter.default is None or parameter.default is False
+    return cell("" if is_unsaid else str(parameter.default), code=True)
+
+
+def option_meaning(parameter: Any) -> str:
+    """Its help, and the variable that stands in for it."""
+    variable = f" The variable `{parameter.envvar}` stands in for it." if parameter.envvar else ""
+    return cell(parameter.help or "") + variable
 
 
 def apis_page() -> Iterator[str]:
@@ -76,24 +102,72 @@ def is_refused(api: Api) -> bool:
 
 def settings_page() -> Iterator[str]:
     """Every setting of brokers and topics."""
-    yield "# Settings\n\nNames, types and defaults are Kafka's; *standing* says what Ottla makes of each."
-    for title, settings in (("Broker", broker_settings()), ("Topic", topic_settings())):
-        yield f"\n## {title} settings\n"
-        yield "| Setting | Type | Default | Standing | Meaning |\n|---|---|---|---|---|"
-        for name in sorted(settings):
-            yield setting_row(settings[name])
+    yield SETTINGS_HEAD
+    yield "\n## Broker settings\n"
+    yield "| Setting | Type | Default | Standing | At run time | Meaning |\n|---|---|---|---|---|---|"
+    brokers = broker_settings() | dynamic_only_settings()
+    for name in sorted(brokers):
+        yield setting_row(brokers[name], at_run_time(brokers[name]))
+    yield "\n## Topic settings\n"
+    yield "All of them can be changed at run time, with `ottla configs --alter --topic`.\n"
+    yield "| Setting | Type | Default | Standing | Meaning |\n|---|---|---|---|---|"
+    topics = topic_settings()
+    for name in sorted(topics):
+        yield setting_row(topics[name])
 
 
-def setting_row(setting: Setting) -> str:
+SETTINGS_HEAD = """# Settings
+
+Names, types, limits and defaults are Kafka's; those that begin with `ottla.` are Ottla's own. *Standing* says
+what Ottla makes of each:
+
+- *obeyed*: it does what Kafka says it does, or what its meaning here says;
+- *without effect*: accepted so that Kafka's files can be used as they are; the log names it where it is set;
+- *promise*: it promises something that Ottla does not do. Any value but the default is refused: a broker with
+  such a file does not start, a topic is not created or changed.
+
+*At run time* says whether `ottla configs --alter` can change it while brokers run: for *each* broker alone
+(`--broker 0`), or also for *all* (`--broker-defaults`). Where nothing stands there, it takes a restart."""
+
+
+def setting_row(setting: Setting, *more: str) -> str:
     """One line of the table."""
     default = cell(text_of(setting.default) or "", code=True)
-    columns = [f"`{setting.name}`", setting.type.name.lower(), default]
-    return f"| {' | '.join([*columns, setting.standing.value, cell(setting.doc)])} |"
+    kind = cell(", ".join(filter(None, (setting.type.name.lower(), limits_text(setting.limits)))))
+    columns = [f"`{setting.name}`", kind, default, setting.standing.value, *more, cell(setting.doc)]
+    return f"| {' | '.join(columns)} |"
+
+
+def limits_text(word: str) -> str:
+    """What the tables allow, in words."""
+    if word.startswith(">="):
+        return f"{word[2:]} or more"
+    if word.startswith("{"):
+        return "of " + ", ".join(f"`{choice}`" for choice in word[1:-1].split(","))
+    return word.replace("..", " to ")
+
+
+def at_run_time(setting: Setting) -> str:
+    """For whom a broker's setting can be changed while it runs."""
+    if setting.name in dynamic_only_settings():
+        return "each or all; not in the file"
+    is_fixed = setting.name in NOT_WHILE_RUNNING or setting.standing is not Standing.OBEYED
+    if is_fixed or setting.scope is Scope.READ_ONLY:
+        return ""
+    return "each or all" if setting.scope is Scope.CLUSTER_WIDE else "each"
+
+
+METRICS_HEAD = """# Metrics
+
+Shown at `/metrics` where `ottla.metrics.listener` says so; meanings are Kafka's. *By API* means a label
+`request` with the API's name (`Produce`); a histogram also has `le`, the upper end of a bucket, in
+milliseconds. Elections have a label `rule` with the rule that chose the leader.
+"""
 
 
 def metrics_page() -> Iterator[str]:
     """Every metric of a broker."""
-    yield "# Metrics\n\nShown at `/metrics` where `ottla.metrics.listener` says so; meanings are Kafka's.\n"
+    yield METRICS_HEAD
     yield "| Metric | Type | Meaning |\n|---|---|---|"
     for metric in METRICS:
         yield f"| `{metric.name}` | {metric.kind} | {cell(metric.help)} |"

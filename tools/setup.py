@@ -114,7 +114,7 @@ def choose_python() -> tuple[str, tuple[int, int]]:
             raise SetupRefused(f"PYTHON={named} does not start; name a Python {range_text()} or leave it out")
         if not OLDEST <= version <= NEWEST:
             raise SetupRefused(
-                f"PYTHON={named} is {dotted(version)}, but Ottla is tested with {range_text()}; {how()}"
+                f"PYTHON={named} is {dotted(version)}, but Ottla works with {range_text()}; {how()}"
             )
         return named, version
     present = version_of(str(VENV / "bin" / "python"))
@@ -131,7 +131,7 @@ def choose_python() -> tuple[str, tuple[int, int]]:
         return sys.executable, own
     relation = "older" if own < OLDEST else "newer"
     raise SetupRefused(
-        f"python3 is {dotted(own)}, {relation} than what Ottla is tested with ({range_text()}); {how()}"
+        f"python3 is {dotted(own)}, {relation} than what Ottla works with ({range_text()}); {how()}"
     )
 
 
@@ -264,7 +264,7 @@ def in_virtual_environment() -> bool:
 
 
 def range_text() -> str:
-    """The tested versions, in words."""
+    """The versions that it works with, in words."""
     return f"{dotted(OLDEST)} to {dotted(NEWEST)}"
 
 

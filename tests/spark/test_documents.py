@@ -51,8 +51,7 @@ def test_the_first_ten_lines_make_a_stream_and_the_others_run_too(
     seen = sum(progress["numInputRows"] for progress in query.recentProgress)
     query.stop()
     run(writing, servers, tmp_path, df=spark.range(3).selectExpr("id"))
-    where = {"kafka.bootstrap.servers": servers, "subscribe": "orders"}
-    named = run(f"rows = {reading}", servers, tmp_path, spark=spark, where=where)
+    named = run(reading, servers, tmp_path, spark=spark)
 
     assert seen == 20
     assert named["rows"].columns == ["value"]

@@ -1,4 +1,4 @@
-"""The commands that a document shows with their output, and whether another output is like it."""
+"""A document's programs and commands, and whether what a command prints is like what is shown."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _VARIES = re.compile(r"\d+")
 ANYTHING = "..."
 
@@ -29,6 +30,11 @@ def commands_of(document: Path) -> list[Typed]:
             elif line.strip():
                 typed[-1].shown.append(line)
     return typed
+
+
+def programs_of(document: Path) -> list[str]:
+    """Its blocks of Python, in the document's order."""
+    return _PROGRAM.findall(document.read_text(encoding="utf-8"))
 
 
 def missing(shown: list[str], printed: str) -> list[str]:

@@ -21,7 +21,11 @@ def broker(
     ] = None,
     daemon: Annotated[
         bool,
-        typer.Option("--daemon", "-daemon", help="In the background; $LOG_DIR/kafkaServer.out is its log."),
+        typer.Option(
+            "--daemon",
+            "-daemon",
+            help="In the background; its log is kafkaServer.out in $LOG_DIR, or in logs if that is not set.",
+        ),
     ] = False,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C; then it hands its leaderships over and stops cleanly.

@@ -126,7 +126,9 @@ def aggregate(
 
 @app.command()
 def audit(
-    topics: Annotated[str | None, typer.Option(help="Which topics; all if not given.")] = None,
+    topics: Annotated[
+        str | None, typer.Option(help="Which topics; all but internal ones if not given.")
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
 ) -> None:

@@ -30,7 +30,9 @@ def sim(
     first: Annotated[int | None, typer.Option(help="The first of them; random if not given.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many run at the same time.")] = 1,
     seconds: Annotated[int, typer.Option(min=0, help="Virtual seconds of faults per seed.")] = 60,
-    until: Annotated[int | None, typer.Option(min=1, help="With SEED: end the faults that early.")] = None,
+    until: Annotated[
+        int | None, typer.Option(min=1, help="With SEED: end the faults after so many virtual seconds.")
+    ] = None,
     brokers: Annotated[int | None, typer.Option(min=3, help="With SEED: so many brokers.")] = None,
     faults: Annotated[str | None, typer.Option(help="With SEED: only the faults of these numbers.")] = None,
     without: Annotated[

@@ -13,7 +13,7 @@ from ottla.cli.shared.refusal import UsageRefused
 
 if TYPE_CHECKING:
     from ottla.cli.local.demo import Demo
-    from ottla.launch.cluster import Cluster
+    from ottla.launch.cluster import BrokerProcess, Cluster
 
 app = typer.Typer(add_completion=False)
 
@@ -27,7 +27,10 @@ def up(
     port: Annotated[
         int,
         typer.Option(
-            min=0, max=65_000, help="Where the first broker listens; the others follow. 0: free ports."
+            min=0,
+            max=65_000,
+            help="Where the first broker listens; the others follow. A port in use is replaced by a free one;"
+            " `ottla status` shows which. 0: free ports.",
         ),
     ] = 9092,
     zookeeper_port: Annotated[
@@ -57,7 +60,9 @@ def up(
     ] = False,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="Then let sample data flow in and a job on Spark answer."),
+        typer.Option(
+            "--demo", help="Also write sample orders, and count them with a streaming job on Spark."
+        ),
     ] = False,
 ) -> None:
     """Start ZooKeeper and brokers on this machine (loopback only); Ctrl-C stops them cleanly, data stays.
@@ -127,7 +132,8 @@ def require_known(names: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            meant = f"did you mean {near[0]}?" if near else "docs/reference/settings.md lists all"
+            listed = "`ottla configs --describe --all --broker 0` lists those of a running broker"
+            meant = f"did you mean {near[0]}?" if near else listed
             raise UsageRefused(f"--set {name}: there is no such setting; {meant}")
 
 
@@ -166,15 +172,23 @@ def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
         for broker in cluster.ended():
             if broker.broker_id not in told:
                 told.add(broker.broker_id)
-                tell(broker.why_it_ended())
+                tell(_why_it_ended(broker, cluster.data_dir))
                 _write_state(cluster)
         if len(told) == len(cluster.brokers):
             raise LaunchRefused("all brokers have ended")
         if (code := cluster.zookeeper.wait(LOOK_S)) is not None:
             raise LaunchRefused(
                 f"ZooKeeper ended by itself with exit code {code}; its log is"
-                f" {cluster.data_dir / 'zookeeper'}"
+                f" {cluster.data_dir / 'zookeeper' / 'zookeeper.log'}"
             )
+
+
+def _why_it_ended(broker: "BrokerProcess", data_dir: Path) -> str:
+    from ottla.cli.local.state import next_command
+
+    if not broker.was_killed:
+        return broker.why_it_ended()
+    return f"{broker.why_it_ended()}; {next_command(f'restart {broker.broker_id}', data_dir)} brings it back"
 
 
 def _serve_requests(cluster: "Cluster") -> None:

@@ -31,7 +31,11 @@ def zookeeper(
     ] = None,
     daemon: Annotated[
         bool,
-        typer.Option("--daemon", "-daemon", help="In the background; $LOG_DIR/zookeeper.out is its log."),
+        typer.Option(
+            "--daemon",
+            "-daemon",
+            help="In the background; its log is zookeeper.out in $LOG_DIR, or in logs if that is not set.",
+        ),
     ] = False,
 ) -> None:
     """Start Apache ZooKeeper on this machine (loopback only); Ctrl-C stops it, its data stays.

@@ -78,8 +78,6 @@ def _check_together(properties: Mapping[str, str], values: dict[str, Value], pro
     version = str(values["inter.broker.protocol.version"])
     if version != "3.9" and not version.startswith("3.9-"):
         problems.append(f"inter.broker.protocol.version={version}: Ottla speaks 3.9 with other brokers")
-    if values["zookeeper.set.acl"]:
-        problems.append("zookeeper.set.acl=true: Ottla does not set ACLs in ZooKeeper yet")
     if values["replica.selector.class"] not in (None, "", RACK_AWARE_SELECTOR):
         problems.append(f"replica.selector.class: Ottla knows {RACK_AWARE_SELECTOR} only")
     if metrics := str(values["ottla.metrics.listener"] or ""):

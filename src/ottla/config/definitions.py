@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -77,6 +78,7 @@ def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[
     name, kind, default, *rest = line.split()
     config_type = ConfigType[kind.upper()]
     check: Check | None = None
+    limits = ""
     scope = Scope.READ_ONLY
     synonyms: tuple[str, ...] = ()
     for word in rest:
@@ -85,15 +87,16 @@ def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[
         elif word == "no-effect":
             standing = Standing.WITHOUT_EFFECT
             doc += " It has no effect in Ottla."
+        elif word == "promise":
+            standing = Standing.PROMISE
         elif word in ("per-broker", "cluster-wide"):
             scope = Scope(word)
         else:
-            check = _check_of(word)
+            limits, check = word, _check_of(word)
     if not doc:
         doc = _PROMISE_DOC if standing is Standing.PROMISE else _NO_EFFECT_DOC
-    setting = Setting(name, config_type, None, doc, check, scope, standing)
-    value = _default_of(setting, default)
-    return Setting(name, config_type, value, doc, check, scope, standing), synonyms
+    setting = Setting(name, config_type, None, doc, check, scope, standing, limits)
+    return replace(setting, default=_default_of(setting, default)), synonyms
 
 
 def _check_of(word: str) -> Check:

@@ -66,6 +66,8 @@ class Setting:
     check: Check | None = None
     scope: Scope = Scope.READ_ONLY
     standing: Standing = Standing.OBEYED
+    limits: str = ""
+    """What ``check`` allows, as the tables write it."""
 
     @property
     def is_sensitive(self) -> bool:

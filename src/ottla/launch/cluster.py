@@ -73,6 +73,10 @@ class BrokerProcess:
         return self._running().exit_code()
 
     @property
+    def was_killed(self) -> bool:
+        return self.exit_code == KILLED
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.exit_code() is None
 
@@ -128,8 +132,8 @@ class BrokerProcess:
 
     def why_it_ended(self) -> str:
         """A sentence for the user."""
-        if self.exit_code == KILLED:
-            return f"broker {self.broker_id} was killed; `ottla restart {self.broker_id}` brings it back"
+        if self.was_killed:
+            return f"broker {self.broker_id} was killed"
         lines = (
             self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         )

@@ -298,7 +298,8 @@ class Ensemble:
                     return member
             time.sleep(_LOOK_AGAIN_S)
         raise LaunchRefused(
-            f"no member of the ensemble {self.connect} became leader within {START_LIMIT_S:.0f} s"
+            f"no member of the ensemble {self.connect} became leader within {START_LIMIT_S:.0f} s; their logs"
+            f" are {', '.join(str(member.log) for member in self.members)}"
         )
 
     def stop(self) -> None:

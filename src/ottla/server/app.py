@@ -202,7 +202,8 @@ class BrokerProcess:
             self._refuse()
             where = "{}:{}".format(*address)
             raise BrokerRefused(
-                f"cannot show metrics on {where} (ottla.metrics.listener): {error.strerror or error}"
+                f"cannot show metrics on {where}: {error.strerror or error}; stop what listens there, or name"
+                " another address in ottla.metrics.listener"
             ) from None
 
     def _socket_buffers(self) -> tuple[int, int]:

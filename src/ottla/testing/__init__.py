@@ -15,9 +15,9 @@ pytest users need no import: the fixture is called ``ottla``.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ottla.testing.cluster import ClusterUnderTest, start_cluster
+    from ottla.testing.cluster import ClusterUnderTest, TopicNotCreated, start_cluster
 
-__all__ = ["ClusterUnderTest", "start_cluster"]
+__all__ = ["ClusterUnderTest", "TopicNotCreated", "start_cluster"]
 
 
 def __getattr__(name: str) -> Any:

@@ -86,7 +86,7 @@ def test_what_is_no_number_is_told_in_plain_words() -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("min.insync.replica", "did you mean min.insync.replicas?"), ("zzz", "docs/reference/settings.md")],
+    [("min.insync.replica", "did you mean min.insync.replicas?"), ("zzz", "`ottla configs --describe --all")],
 )
 def test_up_refuses_a_setting_that_is_none(name: str, words: str) -> None:
     with pytest.raises(UsageRefused, match=re.escape(words)):
@@ -191,4 +191,5 @@ def test_a_directory_that_cannot_be_is_refused_before_anything_is_started(tmp_pa
 
 def test_the_next_step_is_told_as_it_must_be_typed() -> None:
     assert next_command("down", Path("ottla-data")) == "`ottla down`"
+    assert next_command("down", Path("ottla-data").absolute()) == "`ottla down`"
     assert next_command("restart 0", Path("/tmp/my data")) == "`ottla restart 0 --data-dir '/tmp/my data'`"

@@ -145,12 +145,16 @@ def test_consumer_settings_go_to_the_part_that_honours_them() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("max.poll.records", "many", "makes no sense"),
-        ("enable.auto.commit", "perhaps", "makes no sense"),
+        ("max.poll.records", "many", "makes no sense; write a number"),
+        ("enable.auto.commit", "perhaps", "makes no sense; write true or false"),
         ("partition.assignment.strategy", "by.Dice", "is not known"),
-        ("interceptor.classes", "x", "is not supported"),
-        ("auto.offset.reset", "middle", "makes no sense"),
-        ("isolation.level", "serializable", "makes no sense"),
+        (
+            "interceptor.classes",
+            "x",
+            r"is not supported; those that are: auto\.commit\.interval\.ms, .*group\.id",
+        ),
+        ("auto.offset.reset", "middle", "makes no sense; write earliest or latest or none"),
+        ("isolation.level", "serializable", "makes no sense; write read_committed or read_uncommitted"),
     ],
 )
 def test_a_consumer_setting_that_cannot_be_is_refused_by_name(name: str, text: str, why: str) -> None:

@@ -1,6 +1,8 @@
-"""Which replicas a throttle of ``reassign-partitions`` names."""
+"""Which replicas a throttle of ``reassign-partitions`` names, and who is told to lift it."""
 
 from __future__ import annotations
+
+import pytest
 
 from ottla.cli.tools.reassignment import execute, throttled_moves
 from ottla.client.admin.cluster import alter_partition_reassignments, list_partition_reassignments
@@ -53,3 +55,30 @@ def test_the_throttle_of_moves_under_way_is_really_set() -> None:
             "follower.replication.throttled.replicas": (ConfigOperation.SET, "0:2"),
         }
     }
+
+
+@pytest.mark.parametrize(
+    ("under_way", "is_awaited", "is_told"), [({}, False, True), ({}, True, False), ({T0: MOVING}, True, True)]
+)
+def test_whoever_does_not_wait_is_told_to_lift_the_throttle(
+    capsys: pytest.CaptureFixture[str],
+    under_way: dict[TopicPartition, OngoingPartitionReassignment],
+    is_awaited: bool,
+    is_told: bool,
+) -> None:
+    """Nor is it lifted at the end of a wait while other moves go on."""
+    topics = described({"t": [0, 0]})
+    for row in topics.topics[0].partitions:
+        row.replica_nodes = (0,)
+    client = AnsweringClient(
+        {
+            list_partition_reassignments: under_way,
+            describe_topics: topics,
+            alter_configs: (),
+            alter_partition_reassignments: {},
+        }
+    )
+
+    execute(client.as_client, {T1: (2,)}, 1000, additional=True, preserve=False, is_awaited=is_awaited)
+
+    assert ("You must run --verify periodically" in capsys.readouterr().out) == is_told

@@ -188,11 +188,17 @@ def test_settings_of_a_client_that_cannot_be_honoured_are_refused_by_name(tmp_pa
     assert (config.request_timeout_ms, config.client_id) == (1234, "me")
     with pytest.raises(CommandRefused, match="SASL_SSL"):
         client_config("localhost:1", {"security.protocol": "SASL_SSL"})
-    with pytest.raises(CommandRefused, match=r"transactional\.id"):
+    with pytest.raises(CommandRefused, match=r"transactional\.id is not supported; those that are: acks, "):
         producer_settings({"transactional.id": "t"})
-    with pytest.raises(CommandRefused, match="acks=2"):
-        producer_settings({"acks": "2"})
-    assert producer_settings({"acks": "all", "linger.ms": "5"})[0].linger_ms == 5
+    for setting, text, allowed in (
+        ("acks", "2", "all or -1 or 0 or 1"),
+        ("linger.ms", "soon", "a number"),
+        ("enable.idempotence", "1", "true or false"),
+    ):
+        with pytest.raises(CommandRefused, match=f"{setting}={text} makes no sense; write {allowed}$"):
+            producer_settings({setting: text})
+    chosen = producer_settings({"acks": "all", "linger.ms": "5", "compression.type": "zstd"})[0]
+    assert (chosen.acks, chosen.linger_ms, chosen.compression_type) == (-1, 5, "zstd")
 
 
 @pytest.mark.parametrize(

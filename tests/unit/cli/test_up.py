@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.local import detached, down, telling
-from ottla.cli.local.state import LOCK_NAME, STATE_NAME, UpState, read_state
+from ottla.cli.local import detached, down, faults, telling
+from ottla.cli.local.state import LOCK_NAME, LOG_NAME, STATE_NAME, UpState, read_state
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.cli.signals import StopAsked
 from ottla.launch import cluster as launch
@@ -128,8 +128,8 @@ def test_a_broker_that_came_back_counts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: list[ClusterInName]
 ) -> None:
     """Also where the restart was called a failure: another broker was frozen meanwhile."""
-    first = SimpleNamespace(broker_id=0, why_it_ended=lambda: "broker 0 ended")
-    second = SimpleNamespace(broker_id=1, why_it_ended=lambda: "broker 1 ended")
+    first = SimpleNamespace(broker_id=0, was_killed=False, why_it_ended=lambda: "broker 0 ended")
+    second = SimpleNamespace(broker_id=1, was_killed=False, why_it_ended=lambda: "broker 1 ended")
     rounds = iter([[first], [first], [], [], [second], [second]])
     monkeypatch.setattr(ClusterInName, "ended", lambda _self: next(rounds))
     make = ClusterInName.__init__
@@ -143,6 +143,40 @@ def test_a_broker_that_came_back_counts_again(
     ran = up(tmp_path)
 
     assert (ran.exit_code, ran.stderr) == (0, "")
+
+
+def test_whoever_was_killed_is_told_with_the_command_that_brings_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: list[ClusterInName]
+) -> None:
+    killed = SimpleNamespace(broker_id=0, was_killed=True, why_it_ended=lambda: "broker 0 was killed")
+    monkeypatch.setattr(ClusterInName, "ended", lambda _self: [killed])
+
+    ran = up(tmp_path)
+
+    assert f"broker 0 was killed; `ottla restart 0 --data-dir {tmp_path}` brings it back" in ran.lines
+
+
+def test_a_cluster_that_does_not_stop_is_told_with_what_would_end_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(down, "require_state", lambda _directory: UpState(17, "b", "z", {}))
+    monkeypatch.setattr(down, "STOP_S_MAX", 0.0)
+    monkeypatch.setattr(os, "kill", lambda _pid, _number: None)
+    monkeypatch.setattr("ottla.cli.local.state.is_locked", lambda _directory: True)
+
+    assert "`kill -9 17` ends it" in run_here("down", "--data-dir", str(tmp_path)).stderr
+
+
+def test_a_broker_of_another_user_is_told_with_who_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(_pid: int, _number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(faults, "require_state", lambda _directory: UpState(17, "b", "z", {0: 18}))
+    monkeypatch.setattr(os, "kill", kill)
+
+    assert "only that user or root" in run_here("kill", "0", "--data-dir", str(tmp_path)).stderr
 
 
 def test_the_state_of_the_one_before_is_not_believed(tmp_path: Path) -> None:
@@ -187,7 +221,7 @@ def test_down_of_another_users_cluster(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_the_log_of_a_cluster_in_the_background_is_continued(tmp_path: Path) -> None:
-    log = tmp_path / detached.LOG_NAME
+    log = tmp_path / LOG_NAME
     log.write_text("somebody else's\n")
 
     with pytest.raises(CommandRefused, match=r"the cluster did not start: .*no-such-option"):

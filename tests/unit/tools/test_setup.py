@@ -60,7 +60,7 @@ def test_unfit_python_is_refused_with_the_one_to_install(
 
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     name = f"{newest[0]}.{newest[1]}"
-    assert f"python3 is {own}, {word} than what Ottla is tested with" in str(refused.value)
+    assert f"python3 is {own}, {word} than what Ottla works with" in str(refused.value)
     assert f"install Python {name} and run: make setup PYTHON=python{name}" in str(refused.value)
 
 
@@ -86,7 +86,7 @@ def test_python_named_by_hand_is_checked(
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PYTHON", str(a_python(tmp_path / "bin", "python", "3 99")))
-    with pytest.raises(setup.SetupRefused, match=r"is 3\.99, but Ottla is tested with"):
+    with pytest.raises(setup.SetupRefused, match=r"is 3\.99, but Ottla works with"):
         setup.choose_python()
 
     monkeypatch.setenv("PYTHON", str(tmp_path / "absent"))

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import typer
 
-from ottla.cli.local.state import LOOK_S, UpState, is_locked, next_command, read_state
+from ottla.cli.local.state import LOG_NAME, LOOK_S, UpState, is_locked, next_command, read_state
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.launch.processes import ALONE
 
-LOG_NAME = "up.log"
 READY_S_MAX = 90.0
 
 

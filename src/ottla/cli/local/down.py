@@ -32,6 +32,9 @@ def down(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
     give_up = time.monotonic() + STOP_S_MAX
     while is_locked(data_dir):
         if time.monotonic() > give_up:
-            raise CommandRefused(f"process {state.pid} did not stop within {STOP_S_MAX:.0f} s")
+            raise CommandRefused(
+                f"process {state.pid} did not stop within {STOP_S_MAX:.0f} s; the logs in {data_dir} say what"
+                f" it waits for, and `kill -9 {state.pid}` ends it and all its brokers, as a crash would"
+            )
         time.sleep(LOOK_S)
     typer.echo(f"stopped; the data is in {data_dir.absolute()}")

@@ -26,7 +26,7 @@ def kill(
     ] = False,
     data_dir: DataDir = DEFAULT_DATA_DIR,
 ) -> None:
-    """End a broker as a crash would, and watch who takes over.
+    """End a broker as a crash would (kill -9).
 
     Example: `ottla kill 0 --wait`, then `ottla describe`.
     """
@@ -92,7 +92,9 @@ def _send(data_dir: "Path", broker: int, name: str) -> None:
             raise ProcessLookupError
         os.kill(pid, signal.Signals[name])
     except PermissionError:
-        raise CommandRefused(f"broker {broker} (process {pid}) belongs to another user") from None
+        raise CommandRefused(
+            f"broker {broker} (process {pid}) belongs to another user; only that user or root may do this"
+        ) from None
     except ProcessLookupError:
         remedy = next_command(f"restart {broker}", data_dir)
         raise CommandRefused(f"broker {broker} has ended; {remedy} starts it") from None

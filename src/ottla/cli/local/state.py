@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 STATE_NAME = "up.json"
 LOCK_NAME = "cluster.lock"
 """The launcher's, by name: every command looks here, and need not import all that starts clusters."""
+LOG_NAME = "up.log"
+"""What `ottla up --detach` prints."""
 REQUESTS_NAME = "requests"
 ANSWER_S_MAX = 60.0
 LOOK_S = 0.1
@@ -34,7 +36,8 @@ DEFAULT_DATA_DIR = Path("ottla-data")
 
 def next_command(words: str, data_dir: Path) -> str:
     """``ottla down`` as it must be typed for this directory, for a message that names the next step."""
-    place = "" if data_dir == DEFAULT_DATA_DIR else f" --data-dir {shlex.quote(str(data_dir))}"
+    is_usual = data_dir.absolute() == DEFAULT_DATA_DIR.absolute()
+    place = "" if is_usual else f" --data-dir {shlex.quote(str(data_dir))}"
     return f"`ottla {words}{place}`"
 
 
@@ -128,7 +131,10 @@ def ask(data_dir: Path, request: str) -> None:
     while file.exists():
         if time.monotonic() > give_up or not is_locked(data_dir):
             file.unlink(missing_ok=True)
-            raise CommandRefused(f"the cluster did not {request.replace('-', ' broker ')}; see its up.log")
+            raise CommandRefused(
+                f"the cluster did not {request.replace('-', ' broker ')}; see what `ottla up` printed"
+                f" ({data_dir / LOG_NAME} with --detach)"
+            )
         time.sleep(LOOK_S)
 
 

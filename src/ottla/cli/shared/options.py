@@ -13,12 +13,13 @@ from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 DEFAULT_BOOTSTRAP = ""
 """The cluster of `ottla up` in this directory if one runs, else Kafka's usual port on this machine."""
 
+BOOTSTRAP_VARIABLE = "OTTLA_BOOTSTRAP_SERVER"
 BootstrapServer = Annotated[
     str,
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT,...",
-        envvar="OTTLA_BOOTSTRAP_SERVER",
+        envvar=BOOTSTRAP_VARIABLE,
         help="Brokers to ask first; else the cluster of `ottla up` here, else 127.0.0.1:9092.",
         show_default=False,
     ),

@@ -82,7 +82,12 @@ def console_consumer(
         bool, typer.Option("--enable-systest-events", help="Print shutdown_complete at the end.")
     ] = False,
     output: Annotated[
-        Output, typer.Option("--output", help="Kafka's lines, or each record as a JSON object on its line.")
+        Output,
+        typer.Option(
+            "--output",
+            metavar="<table|json>",
+            help="Kafka's lines, or each record as a JSON object on its line.",
+        ),
     ] = Output.TABLE,
 ) -> None:
     """Print the records of topics, one a line, until Ctrl-C.
@@ -96,7 +101,7 @@ def console_consumer(
     if offset is not None and partition is None:
         raise UsageRefused("--offset needs --partition")
     if offset is not None and from_beginning:
-        raise UsageRefused("--from-beginning and --offset say the same thing twice: leave one out")
+        raise UsageRefused("--from-beginning and --offset contradict each other: leave one out")
     if isolation_level not in (None, "read_committed", "read_uncommitted"):
         raise UsageRefused("--isolation-level is read_committed or read_uncommitted")
 

@@ -20,8 +20,12 @@ from ottla.client.producing.batches import Delivery
 READ_BYTES = 1 << 16
 _OURS = frozenset({"key.serializer", "value.serializer"})
 """Kafka's console producer overrules these, too: bytes are sent as they are."""
-_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_CHOICES: dict[str, dict[str, Any]] = {
+    "acks": {"all": -1, "-1": -1, "0": 0, "1": 1},
+    "compression.type": {name: name for name in ("none", "gzip", "snappy", "lz4", "zstd")},
+    "enable.idempotence": {"true": True, "false": False},
+}
+"""What may be written, and what it means; all other settings are numbers."""
 
 
 def producer_settings(settings: dict[str, str]) -> tuple[ProducerConfig, dict[str, str]]:
@@ -33,23 +37,22 @@ def producer_settings(settings: dict[str, str]) -> tuple[ProducerConfig, dict[st
             continue
         attribute = name.replace(".", "_")
         if attribute not in known:
-            raise CommandRefused(f"the producer's setting {name} is not supported")
+            supported = sorted({*(known_name.replace("_", ".") for known_name in known), *CLIENT_SETTINGS})
+            raise CommandRefused(
+                f"the producer's setting {name} is not supported; those that are: {', '.join(supported)}"
+            )
         config = replace(config, **{attribute: _value(name, text)})
     return config, {name: text for name, text in settings.items() if name in CLIENT_SETTINGS}
 
 
 def _value(name: str, text: str) -> Any:
-    match name:
-        case "acks" if text in _ACKS:
-            return _ACKS[text]
-        case "compression.type" if text in _CODECS:
-            return text
-        case "enable.idempotence" if text in ("true", "false"):
-            return text == "true"
-        case _ if name not in ("acks", "compression.type", "enable.idempotence") and text.isdecimal():
-            return int(text)
-        case _:
-            raise CommandRefused(f"{name}={text} makes no sense")
+    choices = _CHOICES.get(name)
+    if choices is not None and text in choices:
+        return choices[text]
+    if choices is None and text.isdecimal():
+        return int(text)
+    allowed = "a number" if choices is None else " or ".join(choices)
+    raise CommandRefused(f"{name}={text} makes no sense; write {allowed}")
 
 
 def send_lines(producer: Producer, topic: str, reader: LineReader, *, is_sync: bool) -> None:

@@ -38,7 +38,11 @@ def consumer_settings(
         elif attribute in joining:
             membership = _changed(membership, attribute, name, text)
         elif name not in CLIENT_SETTINGS and name not in _OURS:
-            raise CommandRefused(f"the consumer's setting {name} is not supported")
+            ours = {known.replace("_", ".") for known in reading | joining}
+            raise CommandRefused(
+                f"the consumer's setting {name} is not supported; those that are:"
+                f" {', '.join(sorted(ours | CLIENT_SETTINGS | _OURS))}"
+            )
     return config, membership, {name: text for name, text in settings.items() if name in CLIENT_SETTINGS}
 
 
@@ -51,7 +55,10 @@ def _changed(config: Config, attribute: str, name: str, text: str) -> Config:
         value = _strategies(name, text)
     is_odd = value not in _CHOICES.get(name, (value,))
     if is_odd or (before is not None and type(value) is not type(before)):
-        raise CommandRefused(f"{name}={text} makes no sense")
+        allowed = " or ".join(
+            _CHOICES.get(name, ("true", "false") if isinstance(before, bool) else ("a number",))
+        )
+        raise CommandRefused(f"{name}={text} makes no sense; write {allowed}")
     return replace(config, **{attribute: value})
 
 

@@ -68,7 +68,7 @@ def drain(
         if dry_run:
             reassignment_progress.rehearse(client, plan, throttle, output)
             return
-        reassignment.execute(client, plan, throttle, additional=False, preserve=False)
+        reassignment.execute(client, plan, throttle, additional=False, preserve=False, is_awaited=True)
         _finish(client, broker, plan)
         _require_empty(_everything(client)[1], broker)
     typer.echo(f"broker {broker} holds no replicas any more")

@@ -50,11 +50,13 @@ kill -s "${{SIGNAL:-TERM}}" $PIDS
 
 @app.command()
 def kafka_scripts(
-    directory: Annotated[Path, typer.Argument(help="Where they are written; made if it is missing.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Where they are written; made if it is missing.")
+    ],
 ) -> None:
     """Write kafka-topics.sh and its like, each calling the command of the same purpose.
 
-    A file that is there already and is none of ours is left alone.
+    If one of these names is taken by a file that is not ours, nothing is written.
 
     Example: `ottla kafka-scripts bin`, then `bin/kafka-topics.sh --list`.
     """

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.shared.options import Output, OutputOption
+from ottla.cli.shared.options import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, Output, OutputOption
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
@@ -19,10 +19,18 @@ app = typer.Typer(add_completion=False)
 def preferred_replica_election(
     zookeeper: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT/CHROOT", help="Ask through /admin/preferred_replica_election."),
+        typer.Option(
+            metavar="HOST:PORT/CHROOT",
+            help="Ask through the znode /admin/preferred_replica_election; `ottla status` shows the address.",
+        ),
     ] = None,
     bootstrap_server: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Ask the controller itself.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT,...",
+            help="Ask the controller itself. If neither is given: OTTLA_BOOTSTRAP_SERVER, else the cluster of"
+            " `ottla up` here, else 127.0.0.1:9092.",
+        ),
     ] = None,
     path_to_json_file: Annotated[
         Path | None,
@@ -38,10 +46,12 @@ def preferred_replica_election(
 ) -> None:
     """Give partitions back to their preferred leader, the first of their replicas.
 
-    Example: `ottla preferred-replica-election --zookeeper 127.0.0.1:2181`.
+    Example: `ottla preferred-replica-election --zookeeper 127.0.0.1:2181` (`ottla status` shows the address).
     """
-    if (zookeeper is None) == (bootstrap_server is None):
-        raise UsageRefused("exactly one of --zookeeper and --bootstrap-server is needed")
+    if zookeeper is not None and bootstrap_server is not None:
+        raise UsageRefused("--zookeeper and --bootstrap-server contradict each other: leave one out")
+
+    import os
 
     from ottla.cli.shared.json_files import partition_rows, read_json
 
@@ -58,8 +68,8 @@ def preferred_replica_election(
     from ottla.cli.shared.connection import connected
     from ottla.cli.tools.leader_election import ElectionType, elect
 
-    assert bootstrap_server is not None, "checked above"
-    with connected(bootstrap_server, admin_config) as client:
+    servers = bootstrap_server or os.environ.get(BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP)
+    with connected(servers, admin_config) as client:
         elect(client, wanted, ElectionType.PREFERRED, output, what="preferred replica election")
 
 

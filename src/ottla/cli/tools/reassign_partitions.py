@@ -145,7 +145,9 @@ def reassign_partitions(
                 reassignment_progress.rehearse(client, plan, throttle, output)
                 return
             case "--execute":
-                reassignment.execute(client, plan, throttle, additional, preserve_throttles, directories)
+                reassignment.execute(
+                    client, plan, throttle, additional, preserve_throttles, directories, is_awaited=wait
+                )
             case "--cancel":
                 reassignment.cancel(client, plan, preserve_throttles, directories)
         if wait:

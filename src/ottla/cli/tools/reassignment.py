@@ -75,8 +75,13 @@ def execute(
     additional: bool,
     preserve: bool,
     directories: Directories = NO_DIRECTORIES,
+    *,
+    is_awaited: bool = False,
 ) -> None:
-    """Start the moves; nothing is touched when the plan cannot be."""
+    """Start the moves; nothing is touched when the plan cannot be.
+
+    Who awaits them lifts the throttle at the end, unless other moves go on.
+    """
     if preserve and (throttle != -1 or directories.throttle != -1):
         raise UsageRefused("--preserve-throttles and a throttle contradict each other")
     under_way = client.run(list_partition_reassignments)
@@ -90,7 +95,8 @@ def execute(
         f"Current partition replica assignment\n\n{plan_text({n: present[n] for n in plan})}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
-    if throttle != -1 or directories.throttle != -1:
+    is_throttled = throttle != -1 or directories.throttle != -1
+    if is_throttled and (under_way or not is_awaited):
         typer.echo(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the"
             " throttle is removed."

@@ -53,7 +53,7 @@ def topics(
     alter: Annotated[bool, typer.Option("--alter", help="Add partitions to topics.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete topics.")] = False,
     topic: Annotated[
-        str | None, typer.Option("--topic", help="The topic; but for --create also a regular expression.")
+        str | None, typer.Option("--topic", help="The topic; a regular expression, except with --create.")
     ] = None,
     topic_id: Annotated[str | None, typer.Option("--topic-id", help="The id of a topic to describe.")] = None,
     partitions: Annotated[
@@ -73,7 +73,7 @@ def topics(
         list[str] | None,
         typer.Option(metavar="NAME", help="Not here, as with Kafka's tool: `ottla configs --alter` does it."),
     ] = None,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="No topic is no error.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing topic is not an error.")] = False,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="A topic that is there already is no error.")
     ] = False,

@@ -36,8 +36,9 @@ def zookeeper_shell(
 ) -> None:
     """Run ls, get, stat, set, create, delete, deleteall or watch; without a command, those of standard input.
 
-    Example: `ottla zookeeper-shell 127.0.0.1:2181 get /controller`; `watch /controller` tells of every change
-    until Ctrl-C. With `--output json` ls, get and stat give rows for other programs.
+    Example: `ottla zookeeper-shell 127.0.0.1:2181 get /controller` (`ottla status` shows the address);
+    `watch /controller` tells of every change until Ctrl-C. With `--output json` ls, get and stat give rows
+    for other programs.
     """
     if zookeeper.startswith("-"):
         raise UsageRefused(f"{zookeeper} stands where the address belongs: HOST:PORT, then the command")

@@ -21,8 +21,6 @@ zookeeper.session.timeout.ms int 18000
     How long a silence ends the broker's session in ZooKeeper.
 zookeeper.max.in.flight.requests int 10 >=1 no-effect
     How many requests to ZooKeeper may wait for their answers.
-zookeeper.set.acl boolean false
-    Whether only the broker's own ZooKeeper user may change what it writes.
 auto.create.topics.enable boolean true
     Whether a topic that a client names and that does not exist is created.
 delete.topic.enable boolean true

@@ -4,7 +4,7 @@ TABLE = """
 listeners string PLAINTEXT://:9092 per-broker
     Where to listen: NAME://host:port, separated by commas; an empty host means every address.
 advertised.listeners string null per-broker
-    What other brokers and clients are told to connect to; the listeners themselves when it is not set.
+    What other brokers and clients are told to connect to; the listeners themselves when it is not set, with the machine's name for an empty host.
 listener.security.protocol.map string SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT per-broker
     Which security protocol each listener name speaks: NAME:PROTOCOL, separated by commas.
 inter.broker.listener.name string null
@@ -24,9 +24,9 @@ connections.max.idle.ms long 600000
 socket.listen.backlog.size int 50 >=1
     How many connections may wait to be accepted.
 socket.receive.buffer.bytes int 102400
-    The size of a socket's receive buffer; -1 leaves it to the operating system.
+    The size of a socket's receive buffer. Unless the file names one, the operating system chooses, as with -1.
 socket.send.buffer.bytes int 102400
-    The size of a socket's send buffer; -1 leaves it to the operating system.
+    The size of a socket's send buffer. Unless the file names one, the operating system chooses, as with -1.
 socket.request.max.bytes int 104857600 >=1
     The largest request that is read; a larger one closes the connection.
 request.timeout.ms int 30000

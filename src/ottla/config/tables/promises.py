@@ -20,5 +20,6 @@ remote.log.storage.system.enable boolean false
 security.providers string null
 zookeeper.clientCnxnSocket string null
 zookeeper.metadata.migration.enable boolean false
+zookeeper.set.acl boolean false
 zookeeper.ssl.client.enable boolean false
 """  # noqa: E501

@@ -20,7 +20,7 @@ replica.socket.receive.buffer.bytes int 65536 no-effect
 replica.high.watermark.checkpoint.interval.ms long 5000
     How often the high watermarks are written to disk.
 replica.selector.class string null
-    How the replica that a consumer reads from is chosen; the rack-aware selector's class name, or nothing for the leader.
+    How the replica that a consumer reads from is chosen: org.apache.kafka.common.replica.RackAwareReplicaSelector takes one in the consumer's rack (client.rack); nothing is the leader.
 num.replica.fetchers int 1 cluster-wide
     How many connections a follower keeps to each leader.
 fetch.max.bytes int 57671680 >=1024

@@ -54,10 +54,10 @@ min.insync.replicas int 1 >=1 <min.insync.replicas
 preallocate boolean false <log.preallocate no-effect
     Whether a new segment's file gets its full size at once.
 remote.log.copy.disable boolean false no-effect
-    How much a tiered log keeps on this disk.
+    Tiered storage, which Ottla does not have.
 remote.log.delete.on.disable boolean false no-effect
-    How much a tiered log keeps on this disk.
-remote.storage.enable boolean false
+    Tiered storage, which Ottla does not have.
+remote.storage.enable boolean false promise
     Tiered storage, which Ottla does not have.
 retention.bytes long -1 <log.retention.bytes
     How large a partition may become before its oldest segments go; -1 is no limit.
