@@ -25,7 +25,14 @@ from simulation.steering import STEERED, Steer
 
 PLANTS = {**MUTANTS, **CANDIDATES}
 SCENARIOS = ("scenarios",)
-UNITS = ("unit/broker", "unit/client", "unit/controller", "unit/coordinator", "unit/replication", "unit/storage")
+UNITS = (
+    "unit/broker",
+    "unit/client",
+    "unit/controller",
+    "unit/coordinator",
+    "unit/replication",
+    "unit/storage",
+)
 
 
 @dataclass
