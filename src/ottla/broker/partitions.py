@@ -216,10 +216,7 @@ class Partitions:
             for topic in list(self._topics):
                 self.on_topic_config_changed(topic, self._node.configs.log_config(topic))
         if before.replication.num_replica_fetchers != after.replication.num_replica_fetchers:
-            for partition in self.all():
-                if partition.follower is not None:
-                    self.fetchers.follow(partition)
-            self.fetchers.close_idle()
+            self.fetchers.spread_anew()
 
     def stop(self) -> None:
         """The broker leaves: no fetching, no leading any more."""
