@@ -10,7 +10,7 @@ from ottla.wire.apis.stop_replica import (
     StopReplicaRequest,
     StopReplicaTopicState,
 )
-from support.led_broker import CONTROLLER_EPOCH, SECOND, TOPIC, TOPIC_ID, LedBroker
+from support.led_broker import CONTROLLER_EPOCH, SECOND, TOPIC, TOPIC_ID, LedBroker, a_batch
 
 
 def a_follower() -> LedBroker:
@@ -105,3 +105,58 @@ def test_a_stopped_follower_stays_stopped_whatever_the_number_of_fetchers() -> N
     set_fetchers(broker, 4)
 
     assert len(broker.peer_requests(FetchRequest)) == sent
+
+
+# --- a topic made anew ---
+
+
+def make_topic(broker: LedBroker, name: str, key: str | None = None) -> None:
+    """The controller has this broker follow the only partition of a topic, new with this id."""
+    broker.topic, broker.topic_id = name, IDS[key or name]
+    broker.tell_metadata(p0=SECOND)
+    assert broker.assigned_code(SECOND, epoch=0) == 0
+
+
+def a_follower_of_two_topics() -> LedBroker:
+    broker = LedBroker()
+    make_topic(broker, "other")
+    make_topic(broker, TOPIC)
+    broker.connect_links()
+    return broker
+
+
+def test_records_of_a_deleted_topic_do_not_get_into_the_new_one_of_its_name() -> None:
+    broker = a_follower_of_two_topics()
+    stop(broker, delete=True)
+    make_topic(broker, TOPIC, "anew")
+
+    answer(broker, other=a_row(), orders=a_row(bytes(a_batch("of the deleted topic", leader_epoch=0))))
+
+    assert (broker.log.end_offset, broker.log.high_watermark) == (0, 0)
+    [asked] = broker.last_request(FetchRequest)[3].topics
+    assert asked.topic_id == IDS["anew"]
+    answer(broker, anew=a_row(bytes(a_batch("of the new topic", leader_epoch=0))))
+    assert (broker.log.end_offset, broker.log.high_watermark) == (1, 1)
+
+
+def test_the_ids_of_topics_that_left_are_forgotten() -> None:
+    broker = a_follower_of_two_topics()
+    stop(broker, delete=True)
+    make_topic(broker, TOPIC, "anew")
+    answer(broker, other=a_row(), orders=a_row())
+
+    [fetcher] = broker.node.partitions.fetchers._by_place.values()
+
+    assert fetcher._topic_names == {IDS["other"]: "other", IDS["anew"]: TOPIC}
+
+
+def test_an_answer_that_names_a_topic_which_left_meanwhile_is_whole() -> None:
+    broker = a_follower_of_two_topics()
+    stop(broker, delete=True)
+
+    answer(broker, other=a_row(bytes(a_batch("a", leader_epoch=0))), orders=a_row())
+
+    assert broker.node.partitions.find("other", 0).log.end_offset == 1
+    request = broker.last_request(FetchRequest)[3]
+    assert (request.session_id, request.session_epoch) == (77, 1)
+    assert [each.topic_id for each in request.forgotten_topics_data] == [TOPIC_ID]
