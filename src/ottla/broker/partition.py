@@ -149,6 +149,13 @@ class Partition:
             entry.partition = None
             entry.reader.dirty[entry] = None
 
+    def assign_topic_id(self, topic_id: TopicId) -> None:
+        """The topic's id came after the partition; a follower asks for it by its id from now on."""
+        self.log.assign_topic_id(topic_id)
+        if self.follower is not None:
+            self.follower.topic_id = topic_id
+            self.host.fetchers.follow_anew(self)
+
     def take_log(self, moved: Log) -> None:
         """The same records, in another directory."""
         self.log = moved

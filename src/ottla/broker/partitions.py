@@ -280,7 +280,7 @@ class Partitions:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         own_log = partition.log
         if own_log.topic_id is None and topic_id != ZERO_TOPIC_ID:
-            return self._with_storage(lambda: own_log.assign_topic_id(topic_id))
+            return self._with_storage(lambda: partition.assign_topic_id(topic_id))
         if own_log.topic_id is not None and topic_id == ZERO_TOPIC_ID and partition.follower is not None:
             return _NONE
         return ErrorCode.STALE_CONTROLLER_EPOCH

@@ -48,7 +48,7 @@ def answer(broker: LedBroker, **rows: list[PartitionData]) -> None:
     broker.answer_peer(FetchRequest, FetchResponse(session_id=77, responses=topics))
 
 
-IDS = {TOPIC: TOPIC_ID, "other": bytes(range(50, 66)), "anew": bytes(range(100, 116))}
+IDS = {"unnamed": bytes(16), TOPIC: TOPIC_ID, "other": bytes(range(50, 66)), "anew": bytes(range(100, 116))}
 
 
 def stop(broker: LedBroker, *, delete: bool) -> None:
@@ -160,3 +160,21 @@ def test_an_answer_that_names_a_topic_which_left_meanwhile_is_whole() -> None:
     request = broker.last_request(FetchRequest)[3]
     assert (request.session_id, request.session_epoch) == (77, 1)
     assert [each.topic_id for each in request.forgotten_topics_data] == [TOPIC_ID]
+
+
+# --- an id that comes late ---
+
+
+def test_a_follower_asks_for_a_topic_by_the_id_that_it_got_later() -> None:
+    broker = LedBroker().follow(SECOND, topic_id=bytes(16))
+    broker.connect_links()
+    unknown = a_row(error=ErrorCode.UNKNOWN_TOPIC_ID)
+    answer(broker, unnamed=unknown)
+
+    assert broker.assigned_code(SECOND, epoch=broker.epoch) == 0
+    broker.advance(0)
+
+    [asked] = broker.last_request(FetchRequest)[3].topics
+    assert asked.topic_id == TOPIC_ID
+    answer(broker, orders=a_row(bytes(a_batch("a", leader_epoch=broker.epoch))))
+    assert broker.log.end_offset == 1
