@@ -265,10 +265,18 @@ class Partition:
                 waiting.note_readable(reader)
 
     def await_commit(self, awaited: "AwaitedAppend") -> None:
-        """Tell this producer when its records are committed. Offsets only grow, so order is theirs."""
-        if self.awaited_appends is None:
-            self.awaited_appends = deque()
-        self.awaited_appends.append(awaited)
+        """Tell this producer when its records are committed. Producers stand in the order of their offsets:
+        those grow, and only a batch that was written before and is sent again stands farther in front."""
+        waiting = self.awaited_appends
+        if waiting is None:
+            waiting = self.awaited_appends = deque()
+        if not waiting or waiting[-1].end_offset <= awaited.end_offset:
+            waiting.append(awaited)
+            return
+        place = len(waiting) - 1
+        while place and waiting[place - 1].end_offset > awaited.end_offset:
+            place -= 1
+        waiting.insert(place, awaited)
 
     def settle(self) -> None:
         """Answer those whose records are committed by now, or whose leader is gone."""
