@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
     from ottla.broker.partition import Partition
 
-GRAINS_MS = ((200, 10), (5_000, 50))
-"""How coarse deadlines are: waits up to 200 ms end within 10 ms, up to 5 s within 50 ms."""
-GRAIN_MAX_MS = 500
+GRAINS_MS = (
+    (200, 10),
+    (5_000, 50),
+    (60_000, 500),
+    (600_000, 5_000),
+    (6_000_000, 50_000),
+    (60_000_000, 500_000),
+)
+"""How coarse deadlines are: waits up to 200 ms end within 10 ms, up to 5 s within 50 ms, and so on. However
+long clients wait, no more than about a thousand moments lie ahead."""
+GRAIN_MAX_MS = 5_000_000
 
 
 class Parked(Protocol):
@@ -37,7 +45,7 @@ class Parked(Protocol):
 
 class Deadlines:
     """When parked requests give up. Deadlines are rounded up and shared, so that a load of short waits
-    costs one timer per moment, and an answered request leaves nothing behind."""
+    costs one timer per moment. An answered request leaves nothing behind but its moment."""
 
     __slots__ = ("_by_client", "_moments", "_node")
 

@@ -27,7 +27,7 @@ def a_bench() -> tuple[Bench, Waiting]:
 
 
 def test_a_request_expires_soon_after_its_time_and_never_before() -> None:
-    for delay_ms in (1, 7, 199, 500, 1_234, 30_000):
+    for delay_ms in (1, 7, 199, 500, 1_234, 30_000, 120_000, 3_600_000, 2**31 - 1):
         bench, waiting = a_bench()
         asked = Asked()
         waiting.deadlines.add(asked, delay_ms)
@@ -44,6 +44,17 @@ def test_requests_of_the_same_moment_share_one_timer() -> None:
         waiting.deadlines.add(Asked(), 500)
 
     assert len(bench.node.timers._heap) == 1
+
+
+def test_requests_that_would_wait_for_days_share_their_moments() -> None:
+    bench, waiting = a_bench()
+    for _ in range(300):
+        asked = Asked()
+        waiting.deadlines.add(asked, 2**31 - 1)
+        waiting.deadlines.remove(asked)
+        bench.advance(500)
+
+    assert len(bench.node.timers._heap) < 10
 
 
 def test_an_answered_request_leaves_nothing_behind() -> None:
