@@ -293,8 +293,13 @@ class Partition:
                 if code is None and not first.is_over:
                     break
                 awaited.popleft()
-                if code is not None:
+                if code is None:
+                    continue
+                try:
                     first.settled(int(code))
+                except BaseException:
+                    self.host.waiting.note_committed(self)  # those behind it hear in the next turn
+                    raise
             if not awaited:
                 self.awaited_appends = None
         if self.awaited_deletes:
