@@ -64,6 +64,7 @@ class Fetcher:
 
     __slots__ = (
         "_backed_off",
+        "_has_left",
         "_node",
         "_retry",
         "_stopped",
@@ -83,6 +84,8 @@ class Fetcher:
         self.partitions: dict[TopicPartition, Partition] = {}
         self._backed_off: dict[TopicPartition, None] = {}
         self._topic_names: dict[TopicId, str] = {}
+        self._has_left = False
+        """A partition has left since the last request, and perhaps a topic with it."""
         self.is_in_flight = False
         self.is_held_back = False
         """More partitions are about to be added."""
@@ -113,6 +116,7 @@ class Fetcher:
         if self.partitions.pop(partition.name, None) is not None:
             self.plan.drop(partition.name)
             self._backed_off.pop(partition.name, None)
+            self._has_left = True
 
     def close(self) -> None:
         """Nothing is left to follow here."""
@@ -156,8 +160,19 @@ class Fetcher:
         if self.plan.is_empty:
             self._wait_for_back_off()
             return
+        if self._has_left:
+            self._forget_topics()
         self.is_in_flight = True
         self.link.request(self._request(self.plan.next_request()), FETCH_VERSION, self._answered)
+
+    def _forget_topics(self) -> None:
+        """No answer is under way that could still name a topic whose last partition has left."""
+        self._has_left = False
+        self._topic_names = {
+            follower.topic_id: name.topic
+            for name, partition in self.partitions.items()
+            if (follower := partition.follower) is not None
+        }
 
     def _end_back_offs(self) -> None:
         now_ms = self._node.clock.monotonic_ms()
@@ -246,11 +261,11 @@ class Fetcher:
         }
 
     def _take(self, name: TopicPartition, data: PartitionData) -> None:
-        """One partition of the answer."""
+        """One partition of the answer; what a topic of the same name that was deleted had says nothing."""
         partition = self.partitions.get(name)
         asked = self.plan.asked.get(name)
         follower = partition.follower if partition is not None else None
-        if partition is None or asked is None or follower is None:
+        if partition is None or asked is None or follower is None or asked.topic_id != follower.topic_id:
             return
         records = data.records
         fetched = PartitionFetched(

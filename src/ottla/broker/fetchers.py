@@ -37,6 +37,19 @@ class Fetchers:
         self._of_partition[partition.name] = fetcher
         fetcher.add(partition)
 
+    def follow_anew(self, partition: "Partition") -> None:
+        """Something about it has changed; what is not being fetched stays so."""
+        if partition.name in self._of_partition:
+            self.follow(partition)
+
+    def spread_anew(self) -> None:
+        """The number of fetchers has changed: whatever is being fetched goes to the one it belongs to now."""
+        for name, fetcher in list(self._of_partition.items()):
+            partition = fetcher.partitions.get(name)
+            if partition is not None and partition.follower is not None:
+                self.follow(partition)
+        self.close_idle()
+
     @contextmanager
     def held_back(self) -> Iterator[None]:
         """Partitions are being added, perhaps by the thousand: fetchers at rest begin when all are there."""

@@ -158,7 +158,8 @@ class ParkedFetch:
 
     def abandon(self) -> None:
         """The client has gone; a session may be taken up again by another connection."""
-        self.reader.parked = None
+        if self.reader.parked is self:
+            self.reader.parked = None
         if not isinstance(self.reader, FetchSession):
             self.reader.finished()
 
@@ -328,7 +329,8 @@ class ParkedFetch:
 
     def _answer(self, looked: list[FetchEntry]) -> FetchResponse:
         reader = self.reader
-        reader.parked = None
+        if reader.parked is self:  # another may have parked while a thread worked for this one
+            reader.parked = None
         is_incremental = reader.is_incremental
         topics: dict[str | TopicId, FetchableTopicResponse] = {}
         uses_ids = self.version >= TOPIC_IDS_SINCE

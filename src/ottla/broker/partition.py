@@ -149,6 +149,13 @@ class Partition:
             entry.partition = None
             entry.reader.dirty[entry] = None
 
+    def assign_topic_id(self, topic_id: TopicId) -> None:
+        """The topic's id came after the partition; a follower asks for it by its id from now on."""
+        self.log.assign_topic_id(topic_id)
+        if self.follower is not None:
+            self.follower.topic_id = topic_id
+            self.host.fetchers.follow_anew(self)
+
     def take_log(self, moved: Log) -> None:
         """The same records, in another directory."""
         self.log = moved
@@ -258,10 +265,18 @@ class Partition:
                 waiting.note_readable(reader)
 
     def await_commit(self, awaited: "AwaitedAppend") -> None:
-        """Tell this producer when its records are committed. Offsets only grow, so order is theirs."""
-        if self.awaited_appends is None:
-            self.awaited_appends = deque()
-        self.awaited_appends.append(awaited)
+        """Tell this producer when its records are committed. Producers stand in the order of their offsets:
+        those grow, and only a batch that was written before and is sent again stands farther in front."""
+        waiting = self.awaited_appends
+        if waiting is None:
+            waiting = self.awaited_appends = deque()
+        if not waiting or waiting[-1].end_offset <= awaited.end_offset:
+            waiting.append(awaited)
+            return
+        place = len(waiting) - 1
+        while place and waiting[place - 1].end_offset > awaited.end_offset:
+            place -= 1
+        waiting.insert(place, awaited)
 
     def settle(self) -> None:
         """Answer those whose records are committed by now, or whose leader is gone."""
@@ -278,8 +293,13 @@ class Partition:
                 if code is None and not first.is_over:
                     break
                 awaited.popleft()
-                if code is not None:
+                if code is None:
+                    continue
+                try:
                     first.settled(int(code))
+                except BaseException:
+                    self.host.waiting.note_committed(self)  # those behind it hear in the next turn
+                    raise
             if not awaited:
                 self.awaited_appends = None
         if self.awaited_deletes:

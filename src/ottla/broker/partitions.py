@@ -216,10 +216,7 @@ class Partitions:
             for topic in list(self._topics):
                 self.on_topic_config_changed(topic, self._node.configs.log_config(topic))
         if before.replication.num_replica_fetchers != after.replication.num_replica_fetchers:
-            for partition in self.all():
-                if partition.follower is not None:
-                    self.fetchers.follow(partition)
-            self.fetchers.close_idle()
+            self.fetchers.spread_anew()
 
     def stop(self) -> None:
         """The broker leaves: no fetching, no leading any more."""
@@ -283,7 +280,7 @@ class Partitions:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         own_log = partition.log
         if own_log.topic_id is None and topic_id != ZERO_TOPIC_ID:
-            return self._with_storage(lambda: own_log.assign_topic_id(topic_id))
+            return self._with_storage(lambda: partition.assign_topic_id(topic_id))
         if own_log.topic_id is not None and topic_id == ZERO_TOPIC_ID and partition.follower is not None:
             return _NONE
         return ErrorCode.STALE_CONTROLLER_EPOCH

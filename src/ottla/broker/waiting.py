@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
     from ottla.broker.partition import Partition
 
-GRAINS_MS = ((200, 10), (5_000, 50))
-"""How coarse deadlines are: waits up to 200 ms end within 10 ms, up to 5 s within 50 ms."""
-GRAIN_MAX_MS = 500
+GRAINS_MS = (
+    (200, 10),
+    (5_000, 50),
+    (60_000, 500),
+    (600_000, 5_000),
+    (6_000_000, 50_000),
+    (60_000_000, 500_000),
+)
+"""How coarse deadlines are: waits up to 200 ms end within 10 ms, up to 5 s within 50 ms, and so on. However
+long clients wait, no more than about a thousand moments lie ahead."""
+GRAIN_MAX_MS = 5_000_000
 
 
 class Parked(Protocol):
@@ -37,7 +45,7 @@ class Parked(Protocol):
 
 class Deadlines:
     """When parked requests give up. Deadlines are rounded up and shared, so that a load of short waits
-    costs one timer per moment, and an answered request leaves nothing behind."""
+    costs one timer per moment. An answered request leaves nothing behind but its moment."""
 
     __slots__ = ("_by_client", "_moments", "_node")
 
@@ -61,6 +69,8 @@ class Deadlines:
         if connection is not None:
             of_client = self._by_client.get(connection)
             if of_client is None:
+                if connection.is_closed:
+                    return  # nobody will tell of its end any more
                 of_client = self._by_client[connection] = {}
             of_client[parked] = None
 
@@ -84,9 +94,18 @@ class Deadlines:
         return sum(map(len, self._moments.values()))
 
     def _reached(self, moment: int) -> None:
-        for parked in list(self._moments.pop(moment, ())):
-            self.remove(parked)
-            parked.expire()
+        """One that raises does not take the others along: they expire with the next tick."""
+        waiting = self._moments.get(moment, {})
+        try:
+            for parked in list(waiting):
+                if parked in waiting:
+                    self.remove(parked)
+                    parked.expire()
+        finally:
+            if waiting:
+                self._node.timers.after(0, lambda: self._reached(moment))
+            else:
+                self._moments.pop(moment, None)
 
     def expire_all(self) -> None:
         """The broker leaves: nobody waits any longer."""
@@ -97,9 +116,10 @@ class Deadlines:
 class Waiting:
     """All parked requests, and what the current turn has changed for them."""
 
-    __slots__ = ("_committed", "_consumers", "_followers", "deadlines")
+    __slots__ = ("_committed", "_consumers", "_followers", "_node", "deadlines")
 
     def __init__(self, node: "Node") -> None:
+        self._node = node
         self.deadlines = Deadlines(node)
         self._committed: dict[Partition, None] = {}
         self._followers: dict[FetchReader, None] = {}
@@ -122,11 +142,17 @@ class Waiting:
 
     def settle_producers(self) -> None:
         """Tell producers what became of their records. Also done in the middle of a follower's
-        fetch, whose word it is that commits them."""
+        fetch, whose word it is that commits them. One that raises does not take the others along."""
         while self._committed:
             committed, self._committed = self._committed, {}
-            for partition in committed:
-                partition.settle()
+            left = iter(committed)
+            try:
+                for partition in left:
+                    partition.settle()
+            except BaseException:
+                self._committed.update(dict.fromkeys(left))
+                self._go_on_soon()
+                raise
 
     def end_turn(self) -> None:
         """Answer what became ready: producers, then followers, then consumers."""
@@ -134,12 +160,26 @@ class Waiting:
             self.settle_producers()
         while self._followers:
             readers, self._followers = self._followers, {}
-            for reader in readers:
-                reader.wake()
+            self._wake(readers)
         while self._consumers:
             readers, self._consumers = self._consumers, {}
-            for reader in readers:
+            self._wake(readers)
+
+    def _wake(self, readers: "dict[FetchReader, None]") -> None:
+        """One that raises does not take the others along: they are woken in the next turn."""
+        left = iter(readers)
+        try:
+            for reader in left:
                 reader.wake()
+        except BaseException:
+            for reader in left:
+                self.note_readable(reader)
+            self._go_on_soon()
+            raise
+
+    def _go_on_soon(self) -> None:
+        """A tick that does nothing brings the next turn."""
+        self._node.timers.after(0, lambda: None)
 
     def on_client_lost(self, connection: Connection) -> None:
         """Forget what that client waits for."""

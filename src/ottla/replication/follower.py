@@ -98,7 +98,10 @@ class PartitionFollower:
         """What the leader last said; None before it said anything."""
 
     def started(self) -> Sequence[FollowerEffect]:
-        """Begin to follow. Only a log without any epoch falls back to its high watermark."""
+        """Begin to follow, or go on with another fetcher: what the one before it waited for does not count.
+        Only a log without any epoch falls back to its high watermark."""
+        if self.phase is not Phase.FAILED:
+            self.phase = Phase.FETCHING
         log = self.log
         if log.epochs.latest_epoch < 0 and log.high_watermark < log.end_offset:
             return [TruncateTo(Offset(log.high_watermark), "no leader epoch is known")]

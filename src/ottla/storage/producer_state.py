@@ -4,6 +4,7 @@ Duplicates are found among a producer's last five batches; the last stable offse
 the oldest transaction that is open, or whose end is not yet replicated.
 """
 
+import itertools
 from struct import Struct
 from typing import NamedTuple
 
@@ -112,11 +113,14 @@ class Verification:
         self.lowest_sequence = lowest_sequence
 
 
+_tokens = itertools.count(1)
+"""Over all partitions, whose state may be rebuilt: what was verified before then must not count."""
+
+
 class ProducerState:
     """All producers of one partition. ``end_offset`` is the log end that this state stands for."""
 
     __slots__ = (
-        "_last_token",
         "_open_transactions",
         "_unreplicated",
         "_verifications",
@@ -133,7 +137,6 @@ class ProducerState:
         self._open_transactions: dict[int, int] = {}
         self._unreplicated: list[CompletedTransaction] = []
         self._verifications: dict[int, Verification] = {}
-        self._last_token = 0
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -242,8 +245,7 @@ class ProducerState:
             return None
         entry = self._verifications.get(producer_id)
         if entry is None:
-            self._last_token += 1
-            entry = Verification(self._last_token, epoch, sequence, now_ms)
+            entry = Verification(next(_tokens), epoch, sequence, now_ms)
             self._verifications[producer_id] = entry
         elif epoch > entry.epoch:
             entry.epoch, entry.lowest_sequence = epoch, sequence

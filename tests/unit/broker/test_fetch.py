@@ -338,6 +338,37 @@ def test_a_client_that_left_while_its_old_records_were_read_is_forgotten() -> No
     assert not any(entry.reader.replica_id < 0 for entry in broker.partition.watchers)
 
 
+def a_session_whose_old_records_are_read() -> tuple[HeldThreads, int, int]:
+    """A thread is under way for a session's fetch when the next one comes and finds nothing new."""
+    broker = HeldThreads(a_config(log_segment_bytes=200))
+    broker.lead(isr=(ME,))
+    for value in "abc":
+        broker.produce_now(a_batch(value * 100))
+    opened = broker.fetched(broker.fetch(3, session=(0, 0)))
+    assert opened is not None
+    broker.holds = True
+    first = broker.fetch(0, session=(opened.session_id, 1))
+    second = broker.fetch(3, session=(opened.session_id, 2), max_wait_ms=60_000)
+    assert (broker.fetched(first), broker.fetched(second)) == (None, None)
+    return broker, first, second
+
+
+@pytest.mark.parametrize("has_left", [False, True])
+def test_a_fetch_that_parks_while_another_of_its_session_reads_old_records_is_woken(has_left: bool) -> None:
+    broker, first, second = a_session_whose_old_records_are_read()
+    if has_left:
+        broker.node.on_client_lost(first)
+    [work] = broker.work
+    broker.node.on_work_done(work.token, None)
+    broker.settle()
+
+    broker.produce_now(a_batch("d"))
+
+    answer = broker.fetched(second)
+    assert answer is not None
+    assert [each.base_offset for each in headers(answer.responses[0].partitions[0])] == [3]
+
+
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 

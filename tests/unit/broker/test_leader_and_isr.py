@@ -133,6 +133,31 @@ def test_versions_without_topic_ids_are_understood() -> None:
     assert broker.partition.leader is not None
 
 
+def test_of_a_partition_that_is_named_twice_the_last_word_counts() -> None:
+    broker = LedBroker()
+    states = [
+        LeaderAndIsrPartitionState(
+            partition_index=0,
+            leader=ME,
+            leader_epoch=1,
+            isr=isr,
+            partition_epoch=1,
+            replicas=(ME, SECOND, THIRD),
+            is_new=True,
+        )
+        for isr in ((ME,), (ME, SECOND))
+    ]
+    topic = LeaderAndIsrTopicState(topic_name=TOPIC, topic_id=TOPIC_ID, partition_states=states)
+    request = LeaderAndIsrRequest(
+        controller_id=SECOND, controller_epoch=CONTROLLER_EPOCH, topic_states=[topic]
+    )
+
+    response = broker.ask(request, 7)
+
+    assert [each.error_code for each in response.topics[0].partition_errors] == [0]
+    assert broker.partition.leader.isr.committed == (ME, SECOND)
+
+
 def test_settings_of_a_new_topic_are_read_before_its_log_is_made() -> None:
     broker = LedBroker()
     broker.zk_is_held = True

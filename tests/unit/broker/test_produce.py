@@ -248,6 +248,24 @@ def test_a_batch_sent_again_is_answered_with_its_first_offset() -> None:
     assert broker.log.end_offset == 3
 
 
+def test_a_batch_sent_again_is_answered_when_it_is_committed_whatever_waits_behind_it() -> None:
+    broker = LedBroker().lead(isr=(ME, SECOND))
+    batch = a_batch("a", base_sequence=0, producer_id=5, producer_epoch=0)
+    first = broker.produce(bytearray(batch), acks=-1)
+    broker.node.on_client_lost(first)
+    later = [broker.produce(a_batch(value), acks=-1) for value in "bc"]
+
+    again = broker.produce(bytearray(batch), acks=-1)
+    broker.fetch(1, replica=SECOND)
+
+    answer = broker.produced(again)
+    assert answer is not None
+    assert (answer.error_code, answer.base_offset) == (0, 0)
+    assert [broker.produced(each) for each in later] == [None, None]
+    broker.fetch(3, replica=SECOND)
+    assert None not in [broker.produced(each) for each in later]
+
+
 def test_a_gap_in_the_sequence_is_refused() -> None:
     broker = LedBroker().lead(isr=(ME,))
     broker.advance(NEW_LEADER_MS)

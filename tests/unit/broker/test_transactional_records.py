@@ -11,6 +11,13 @@ from ottla.wire.apis.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from ottla.wire.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.apis.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from ottla.wire.apis.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -188,13 +195,13 @@ def a_verifying_leader() -> LedBroker:
     return broker
 
 
-def coordinator_answers(broker: LedBroker, error: int = 0) -> AddPartitionsToTxnRequest:
+def coordinator_answers(broker: LedBroker, error: int = 0, partition: int = 0) -> AddPartitionsToTxnRequest:
     broker.connect_links()
-    if broker.peer_requests(ApiVersionsRequest):
+    if not broker.peer_requests(AddPartitionsToTxnRequest):
         versions = [ApiVersion(api_key=24, min_version=0, max_version=5)]
         broker.answer_peer(ApiVersionsRequest, ApiVersionsResponse(api_keys=versions))
     request = broker.last_request(AddPartitionsToTxnRequest)[3]
-    row = AddPartitionsToTxnPartitionResult(partition_index=0, partition_error_code=error)
+    row = AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=error)
     result = AddPartitionsToTxnResult(
         transactional_id="payments",
         topic_results=[AddPartitionsToTxnTopicResult(name=TOPIC, results_by_partition=[row])],
@@ -278,3 +285,56 @@ def test_what_waits_for_verification_is_not_the_lent_frame() -> None:
 
     assert broker.fetch_now(1).records is not None
     assert [each.record_count for each in headers(broker.fetch_now(0))] == [1, 1]
+
+
+def transact_on_two(broker: LedBroker, *sequences: int) -> int:
+    """One request of the transaction for partitions 0 and 1."""
+    data = [
+        PartitionProduceData(index=index, records=a_batch("x", base_sequence=sequence, **PRODUCER))
+        for index, sequence in enumerate(sequences)
+    ]
+    request = ProduceRequest(
+        transactional_id="payments",
+        acks=1,
+        timeout_ms=1_000,
+        topic_data=[TopicProduceData(name=TOPIC, partition_data=data)],
+    )
+    connection = broker.connect()
+    broker.send(connection, request, 11)
+    return connection
+
+
+def rows(broker: LedBroker, connection: int) -> list[PartitionProduceResponse]:
+    [answer] = broker.take_answers(connection, ProduceResponse, 11)
+    found: list[PartitionProduceResponse] = answer.responses[0].partition_responses
+    return found
+
+
+def test_a_batch_whose_transaction_ended_while_another_was_verified_is_refused() -> None:
+    """Or it would begin a transaction that nobody ends, and committed readers would stop there for ever."""
+    broker = a_verifying_leader()
+    broker.tell_metadata(p1=ME)
+    assert broker.assigned_code(ME, isr=(ME,), partition=1) == 0
+    transact(broker, "a")
+    coordinator_answers(broker)
+    waiting = transact_on_two(broker, 1, 0)
+    assert ended(broker, end(broker, commit=False)) == 0
+
+    coordinator_answers(broker, partition=1)
+
+    assert [each.error_code for each in rows(broker, waiting)] == [ErrorCode.INVALID_TXN_STATE, 0]
+    assert broker.log.end_offset == broker.log.last_stable_offset == 2
+
+
+def test_a_partition_that_was_not_led_when_its_batch_came_is_not_written_to() -> None:
+    """It may be led by the time the coordinator has answered for others; nobody asked about this one."""
+    broker = a_verifying_leader()
+    broker.tell_metadata(p1=SECOND)
+    waiting = transact_on_two(broker, 0, 0)
+    broker.tell_metadata(p1=ME)
+    assert broker.assigned_code(ME, isr=(ME,), partition=1) == 0
+
+    request = coordinator_answers(broker)
+
+    assert request.transactions[0].topics[0].partitions == (0,)
+    assert [each.error_code for each in rows(broker, waiting)] == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER]

@@ -317,6 +317,17 @@ def test_a_verification_that_nobody_completes_is_forgotten_with_the_silent_produ
     assert isinstance(send(log, 7), Appended)
 
 
+def test_a_token_from_before_the_state_was_rebuilt_is_worth_nothing() -> None:
+    log = a_log()
+    before = log.producers.start_verification(PID, 0, 0)
+    log.truncate_fully_and_start_at(0)
+
+    after = log.producers.start_verification(PID, 0, 0)
+
+    assert log.producers.is_verified(PID, after)
+    assert not log.producers.is_verified(PID, before)
+
+
 # -- snapshots -----------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,7 @@ def handle(node: "Node", request: Request, body: LeaderAndIsrRequest) -> LeaderA
 
 
 def _assigned(body: LeaderAndIsrRequest) -> list[Assigned]:
+    """Of a partition that is named twice the last word counts."""
     assigned = [
         Assigned(TopicPartition(state.topic_name, state.partition_index), ZERO_TOPIC_ID, state)
         for state in body.ungrouped_partition_states
@@ -49,7 +50,7 @@ def _assigned(body: LeaderAndIsrRequest) -> list[Assigned]:
             Assigned(TopicPartition(topic.topic_name, state.partition_index), topic_id, state)
             for state in topic.partition_states
         ]
-    return assigned
+    return list({each.partition: each for each in assigned}.values())
 
 
 def _obey(

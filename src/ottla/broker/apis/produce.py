@@ -56,6 +56,9 @@ _KNOWN_ACKS = (-1, 1, 0)
 _EXPLAINED = (int(ErrorCode.NOT_ENOUGH_REPLICAS), int(ErrorCode.INVALID_TXN_STATE))
 """Only transaction verification gives these a text."""
 
+Tokens = dict[TopicPartition, int | Refused]
+"""By partition the token of the check that must come before a transaction begins there, or why none may."""
+
 
 class Batch(NamedTuple):
     """What the request holds for one partition."""
@@ -109,12 +112,13 @@ def _handle_any(node: "Node", request: Request, body: ProduceRequest) -> Produce
     if spoiled is not None:
         results = [(batch, _refusal(batch.partition, spoiled, -1)) for batch in batches]
         return _finish(node, request, body, results, [])
+    tokens: Tokens | None = None
     if is_transactional and node.config.transactions.transaction_partition_verification_enable:
-        unverified = _unverified(node, batches)
-        if unverified:
-            _verify_first(node, request, body, batches, unverified)
+        tokens = _begin_verification(node, batches)
+        if any(isinstance(token, int) for token in tokens.values()):
+            _verify_first(node, request, body, batches, tokens)
             return None
-    return _append_all(node, request, body, batches, None)
+    return _append_all(node, request, body, batches, tokens)
 
 
 def _refuse_transaction(body: ProduceRequest, batches: list[Batch]) -> Refused | None:
@@ -136,17 +140,15 @@ def _append_all(
     request: Request,
     body: ProduceRequest,
     batches: list[Batch],
-    verified: "dict[TopicPartition, int | Refused] | None",
+    tokens: Tokens | None,
 ) -> ProduceResponse | None:
-    """Each batch to its partition; those in ``verified`` with their token, or with their refusal."""
+    """Each batch to its partition; without ``tokens`` no transaction need be verified."""
     acks = body.acks
     is_admin = request.client_id == ADMIN_CLIENT
     results: list[tuple[Batch, PartitionProduceResponse]] = []
     waits: list[tuple[Partition, int, PartitionProduceResponse]] = []
     for batch in batches:
-        name = TopicPartition(batch.topic, batch.partition)
-        token = verified.get(name) if verified is not None else None
-        result, written = _append(node, batch, acks, token, is_admin)
+        result, written = _append(node, batch, acks, tokens, is_admin)
         results.append((batch, result))
         if acks == -1 and written is not None:
             waits.append((*written, result))
@@ -154,19 +156,20 @@ def _append_all(
 
 
 def _append(
-    node: "Node", batch: Batch, acks: int, token: "int | Refused | None", is_admin: bool
+    node: "Node", batch: Batch, acks: int, tokens: Tokens | None, is_admin: bool
 ) -> tuple[PartitionProduceResponse, tuple[Partition, int] | None]:
     """The batch's row of the answer; and where its records end, if they were written."""
-    _, index, records, header = batch
+    topic, index, records, header = batch
+    token = tokens.get(TopicPartition(topic, index)) if tokens is not None else None
     partition = _find(node, batch, acks, token, is_admin)
     if isinstance(partition, Refused):
         return _refusal(index, partition, -1), None
     assert records is not None, "what has no records was refused"
     assert not isinstance(header, Refused), "and what has no header"
-    if token is None:
+    if tokens is None:
         outcome = partition.append(records, header, acks)
     else:
-        assert isinstance(token, int), "what was not verified was refused"
+        assert not isinstance(token, Refused), "what was not verified was refused"
         outcome = partition.append(records, header, acks, verification=token, must_be_verified=True)
     if isinstance(outcome, Refused):
         log_start_offset = partition.log.log_start_offset if outcome.while_appending else -1
@@ -275,21 +278,24 @@ def _refusal(index: int, refused: Refused, log_start_offset: int) -> PartitionPr
 # --- transactions that must be verified first ---------------------------------------------------------------
 
 
-def _unverified(node: "Node", batches: list[Batch]) -> dict[TopicPartition, int]:
-    """Partitions on which a transaction would begin, with the token of the check that must come first."""
-    found: dict[TopicPartition, int] = {}
+def _begin_verification(node: "Node", batches: list[Batch]) -> Tokens:
+    """Which partitions a transaction would begin on. One that is open needs no token, and one that is not
+    led here gets none: it may be led here by the time of the coordinator's answer."""
+    tokens: Tokens = {}
     for topic, index, _, header in batches:
         if isinstance(header, Refused) or not header.is_transactional:
             continue
         partition = node.partitions.find(topic, index)
         if partition is None or partition.leader is None:
+            refused = Refused(int(node.partitions.why_missing(topic, index)))
+            tokens[TopicPartition(topic, index)] = refused
             continue
         token = partition.log.producers.start_verification(
             header.producer_id, header.producer_epoch, header.base_sequence, node.clock.wall_ms()
         )
         if token is not None:
-            found[TopicPartition(topic, index)] = token
-    return found
+            tokens[TopicPartition(topic, index)] = token
+    return tokens
 
 
 def _verify_first(
@@ -297,7 +303,7 @@ def _verify_first(
     request: Request,
     body: ProduceRequest,
     batches: list[Batch],
-    tokens: dict[TopicPartition, int],
+    tokens: Tokens,
 ) -> None:
     """Ask the coordinator whether the partitions are in the transaction (KIP-890), then append.
 
@@ -315,7 +321,7 @@ def _verify_first(
     assert body.transactional_id is not None, "checked before"
 
     def answered(errors: dict[TopicPartition, ErrorCode]) -> None:
-        verified: dict[TopicPartition, int | Refused] = {
+        verified: Tokens = {
             name: _refuse_unverified(errors.get(name, ErrorCode.NONE), request.api_version) or token
             for name, token in tokens.items()
         }
@@ -323,8 +329,9 @@ def _verify_first(
         if response is not None:
             request.reply(response)
 
+    asked = [name for name, token in tokens.items() if isinstance(token, int)]
     node.partitions.verifier.verify(
-        body.transactional_id, header.producer_id, header.producer_epoch, list(tokens), answered
+        body.transactional_id, header.producer_id, header.producer_epoch, asked, answered
     )
 
 
