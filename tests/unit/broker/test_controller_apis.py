@@ -145,9 +145,9 @@ class TestCreateTopics:
         assert set(bench.children(paths.TOPICS)) == {"there", "with.dot"}
 
     def test_a_topic_named_twice_is_refused(self):
-        assert create(serving(2), a_topic(), a_topic()) == [
-            (E.INVALID_REQUEST, "Found multiple entries for this topic.")
-        ]
+        refused = (E.INVALID_REQUEST, "Found multiple entries for this topic.")
+
+        assert create(serving(2), a_topic(), a_topic("other"), a_topic()) == [refused, (0, None), refused]
 
     def test_validation_alone_writes_nothing(self):
         bench = serving(2)
