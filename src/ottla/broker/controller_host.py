@@ -92,6 +92,14 @@ class ControllerHost:
         else:
             self._term.ask(make_event, then)
 
+    def when_serving(self, then: Callable[[bool], None]) -> None:
+        """``then`` gets True once this controller has read all that there is; False when this broker is not
+        the controller, or no longer."""
+        if self._term is None:
+            then(False)
+        else:
+            self._term.when_serving(then)
+
     def topic_name(self, topic_id: TopicId) -> str | None:
         """The topic of that id, as the controller knows it."""
         return None if self._term is None else self._term.core.context.topic_names.get(topic_id)

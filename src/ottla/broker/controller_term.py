@@ -117,6 +117,7 @@ class Term:
         self._is_busy = False
         self._is_pumping = False
         self._waiters: dict[Token, Waiter] = {}
+        self._wait_for_office: list[Callable[[bool], None]] = []
         self._next_token = 0
         self._rebalance: Timer | None = None
         self._duties = Duties(self)
@@ -150,6 +151,7 @@ class Term:
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters.values():
             waiter.then(None)
+        self._tell_those_who_wait_for_office(False)
 
     def _fail(self, why: TermEnded) -> None:
         self._ended(str(why))
@@ -168,6 +170,18 @@ class Term:
         event = make_event(self._next_token)
         self._waiters[self._next_token] = Waiter(then)
         self.tell(event)
+
+    def when_serving(self, then: Callable[[bool], None]) -> None:
+        """``then`` gets True once failover is done, False when the term ends first."""
+        if self.is_serving:
+            then(True)
+        else:
+            self._wait_for_office.append(then)
+
+    def _tell_those_who_wait_for_office(self, is_serving: bool) -> None:
+        waiting, self._wait_for_office = self._wait_for_office, []
+        for then in waiting:
+            then(is_serving)
 
     def tell(self, event: News) -> None:
         """News that need no reading."""
@@ -288,6 +302,7 @@ class Term:
             len(context.partitions),
         )
         self._rebalance = self.node.timers.after(FIRST_REBALANCE_MS, self._rebalance_due)
+        self._tell_those_who_wait_for_office(True)
 
     def _rebalance_due(self) -> None:
         config = self.node.config.controller

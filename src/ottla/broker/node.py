@@ -130,7 +130,11 @@ class Node:
         except MalformedRequest as malformed:
             connection.close(f"malformed request: {malformed}")
             return
-        response = api.handle(self, request, body)
+        self.zk.asker = request
+        try:
+            response = api.handle(self, request, body)
+        finally:
+            self.zk.asker = None
         if response is not None:
             request.reply(response)
 

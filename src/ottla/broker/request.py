@@ -84,3 +84,8 @@ class Request:
         self._hang_up_reason = reason
         self.connection.is_doomed = True
         self.reply_encoded([])
+
+    def fail(self) -> None:
+        """A mistake of ours: whoever still waits for the answer is hung up on, and does not wait for ever."""
+        if self._answer is None:
+            self.hang_up("internal error")

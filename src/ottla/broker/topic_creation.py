@@ -5,7 +5,7 @@ partitions their leaders.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -31,34 +31,53 @@ class TopicCreation:
         self._node = node
         self._under_way: set[str] = set()
 
-    def create_for_client(self, name: str) -> ErrorCode:
-        """Create a topic that a client asked for; the client is told to look again in a moment."""
+    def create_for_client(self, names: Collection[str]) -> dict[str, ErrorCode]:
+        """Create topics that a client asked for; the client is told to look again in a moment."""
+        beside = topic_names.NamesAlike(names, chain(self._node.metadata.topics, self._under_way))
+        answers: dict[str, ErrorCode] = {}
+        plans: list[TopicPlan] = []
+        for name in names:
+            planned = self._plan_for_client(name, beside)
+            if isinstance(planned, TopicPlan):
+                plans.append(planned)
+                beside.add(name)
+            answers[name] = ErrorCode.LEADER_NOT_AVAILABLE if isinstance(planned, TopicPlan) else planned
+        self._begin(plans)
+        return answers
+
+    def _plan_for_client(self, name: str, beside: topic_names.NamesAlike) -> TopicPlan | ErrorCode:
+        if name == topic_names.CLUSTER_METADATA_TOPIC:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if name == topic_names.OFFSETS_TOPIC:
-            return self.create_offsets_topic()
+            return self._plan_offsets_topic()
         if name == topic_names.TRANSACTIONS_TOPIC:
-            return self.create_transactions_topic()
-        if topic_names.colliding(name, chain(self._node.metadata.topics, self._under_way)):
+            return self._plan_transactions_topic()
+        if beside.colliding(name):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         topics = self._node.config.topics
-        return self._create(name, topics.num_partitions, topics.default_replication_factor, {})
+        return self._plan(name, topics.num_partitions, topics.default_replication_factor, {})
 
-    def create_offsets_topic(self) -> ErrorCode:
+    def create_offsets_topic(self) -> None:
         """Create the topic that groups keep their offsets in."""
+        planned = self._plan_offsets_topic()
+        if isinstance(planned, TopicPlan):
+            self._begin([planned])
+
+    def _plan_offsets_topic(self) -> TopicPlan | ErrorCode:
         groups = self._node.config.groups
         overrides = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
             "segment.bytes": str(groups.offsets_topic_segment_bytes),
         }
-        return self._create(
+        return self._plan(
             topic_names.OFFSETS_TOPIC,
             groups.offsets_topic_num_partitions,
             groups.offsets_topic_replication_factor,
             overrides,
         )
 
-    def create_transactions_topic(self) -> ErrorCode:
-        """Create the topic that transactions are kept in."""
+    def _plan_transactions_topic(self) -> TopicPlan | ErrorCode:
         transactions = self._node.config.transactions
         overrides = {
             "cleanup.policy": "compact",
@@ -67,30 +86,42 @@ class TopicCreation:
             "segment.bytes": str(transactions.transaction_state_log_segment_bytes),
             "unclean.leader.election.enable": "false",
         }
-        return self._create(
+        return self._plan(
             topic_names.TRANSACTIONS_TOPIC,
             transactions.transaction_state_log_num_partitions,
             transactions.transaction_state_log_replication_factor,
             overrides,
         )
 
-    def _create(
+    def _plan(
         self, name: str, partitions: int, replication_factor: int, overrides: Mapping[str, str]
-    ) -> ErrorCode:
+    ) -> TopicPlan | ErrorCode:
         if name in self._under_way:
             return ErrorCode.LEADER_NOT_AVAILABLE
         placed = self._place(partitions, replication_factor)
         if isinstance(placed, PlacementRefused):
             log.warning("a topic cannot be created topic=%s reason=%s", name, placed.why)
             return ErrorCode.INVALID_REPLICATION_FACTOR
-        self._under_way.add(name)
-        plan = TopicPlan(name, placed, dict(overrides))
-        self._node.zk.run(self._write(plan), lambda outcome: self._written(name, outcome))
-        return ErrorCode.LEADER_NOT_AVAILABLE
+        return TopicPlan(name, placed, dict(overrides))
 
-    def _write(self, plan: TopicPlan) -> Steps[TopicPlan | TopicRefused]:
-        beside = yield from topics_beside([plan.name])
-        return (yield from write_topic(self._node, plan, beside))
+    def _begin(self, plans: list[TopicPlan]) -> None:
+        if plans:
+            self._under_way.update(plan.name for plan in plans)
+            self._node.zk.run(self._write(plans))
+
+    def _write(self, plans: list[TopicPlan]) -> Steps[None]:
+        """One after the other; each new topic stands beside the next ones."""
+        try:
+            beside = yield from topics_beside([plan.name for plan in plans])
+            for plan in plans:
+                outcome = yield from write_topic(self._node, plan, beside)
+                if isinstance(outcome, TopicPlan):
+                    beside.add(plan.name)
+                self._under_way.discard(plan.name)
+                told = outcome.why if isinstance(outcome, TopicRefused) else "created"
+                log.info("topic creation topic=%s outcome=%s", plan.name, told)
+        finally:
+            self._under_way.difference_update(plan.name for plan in plans)
 
     def _place(self, partitions: int, replication_factor: int) -> Placement | PlacementRefused:
         racks = {broker: live.rack for broker, live in self._node.metadata.brokers.items()}
@@ -102,8 +133,3 @@ class TopicCreation:
         return place_replicas(
             racks, partitions, replication_factor, start=draw(len(racks)), shift=draw(len(racks))
         )
-
-    def _written(self, name: str, outcome: TopicPlan | TopicRefused) -> None:
-        self._under_way.discard(name)
-        told = outcome.why if isinstance(outcome, TopicRefused) else "created"
-        log.info("topic creation topic=%s outcome=%s", name, told)

@@ -10,6 +10,8 @@ DIRECTORY_NAME_MAX = 255
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+"""KRaft's own log, which nobody may create."""
 _LEGAL = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -40,13 +42,29 @@ def may_collide(name: str) -> bool:
     return "." in name or "_" in name
 
 
-def colliding(name: str, others: Iterable[str]) -> list[str]:
-    """Metrics write '.' as '_': of names that differ in that alone only one can be had."""
-    if not may_collide(name):
-        return []
-    folded, length = name.replace(".", "_"), len(name)
-    return [
-        other
-        for other in others
-        if len(other) == length and other != name and other.replace(".", "_") == folded
-    ]
+def _folded(name: str) -> str:
+    """The name as metrics write it: of those that are one there only one can be had."""
+    return name.replace(".", "_")
+
+
+class NamesAlike:
+    """Of many topics those with which names that are wanted could collide, found without looking at all."""
+
+    __slots__ = ("_by_fold",)
+
+    def __init__(self, wanted: Iterable[str] = (), others: Iterable[str] = ()) -> None:
+        self._by_fold: dict[str, list[str]] = {_folded(name): [] for name in wanted if may_collide(name)}
+        lengths = set(map(len, self._by_fold))
+        for other in others:
+            if len(other) in lengths:
+                self.add(other)
+
+    def add(self, name: str) -> None:
+        """One more topic stands there."""
+        alike = self._by_fold.get(_folded(name))
+        if alike is not None:
+            alike.append(name)
+
+    def colliding(self, name: str) -> list[str]:
+        """Those that differ from a name that is wanted in '.' and '_' alone, in their order."""
+        return sorted({other for other in self._by_fold.get(_folded(name), ()) if other != name})

@@ -1,17 +1,20 @@
 """What CreateTopics asks for, judged by Kafka's rules before anything is written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
+from ottla.broker.zk_desk import Pause, Steps
 from ottla.config.topic_config import check_topic_overrides, why_in_conflict
 from ottla.controller.placement import (
     PARTITIONS_MAX,
+    PlacedRow,
     Placement,
     PlacementRefused,
     PlacementRule,
-    place_replicas,
+    placed_rows,
 )
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicId
@@ -19,6 +22,9 @@ from ottla.wire.apis.create_topics import CreatableTopic
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+
+PARTITIONS_A_TURN = 5_000
+"""How many partitions are placed before others get their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +49,13 @@ class TopicPlan:
         return len(next(iter(self.placement.values())))
 
 
-def plan_topic(node: "Node", topic: CreatableTopic) -> TopicPlan | TopicRefused:
-    """Judge one entry of a CreateTopics request, in the order of Kafka's checks."""
+def plan_topic(
+    node: "Node", topic: CreatableTopic, beside: topic_names.NamesAlike, room: int = PARTITIONS_MAX
+) -> Steps[TopicPlan | TopicRefused]:
+    """Judge one entry of a CreateTopics request, in the order of Kafka's checks.
+
+    ``beside`` are the topics it could collide with, ``room`` is left of the partitions a request may ask for.
+    """
     name = topic.name
     if name in node.metadata.topics:
         return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -57,10 +68,10 @@ def plan_topic(node: "Node", topic: CreatableTopic) -> TopicPlan | TopicRefused:
             "Both numPartitions or replicationFactor and replicasAssignments were set."
             " Both cannot be used at the same time.",
         )
-    placement = _placed_by_hand(topic) if topic.assignments else _place(node, topic)
+    placement = _placed_by_hand(topic, room) if topic.assignments else (yield from _place(node, topic, room))
     if isinstance(placement, TopicRefused):
         return placement
-    problem = _why_no_name(node, name)
+    problem = _why_no_name(name, beside)
     if problem is not None:
         return problem
     problems = check_topic_overrides(overrides)
@@ -70,16 +81,16 @@ def plan_topic(node: "Node", topic: CreatableTopic) -> TopicPlan | TopicRefused:
     return TopicPlan(name, placement, overrides)
 
 
-def _why_no_name(node: "Node", name: str) -> TopicRefused | None:
+def _why_no_name(name: str, beside: topic_names.NamesAlike) -> TopicRefused | None:
     illegal = topic_names.why_illegal(name)
     if illegal is not None:
         return TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {illegal}")
-    return why_colliding(name, node.metadata.topics)
+    return why_colliding(name, beside)
 
 
-def why_colliding(name: str, others: Iterable[str]) -> TopicRefused | None:
+def why_colliding(name: str, beside: topic_names.NamesAlike) -> TopicRefused | None:
     """Whether one of the other topics differs from it in '.' and '_' alone."""
-    colliding = sorted(topic_names.colliding(name, others))
+    colliding = beside.colliding(name)
     if not colliding:
         return None
     return TopicRefused(
@@ -97,7 +108,17 @@ def _overrides(topic: CreatableTopic) -> tuple[dict[str, str], TopicRefused | No
     return {config.name: config.value for config in topic.configs if config.value is not None}, None
 
 
-def _placed_by_hand(topic: CreatableTopic) -> Placement | TopicRefused:
+def _why_no_room(partitions: int, room: int) -> TopicRefused | None:
+    """What fits into one topic may yet be too much together with the others."""
+    if not room < partitions <= PARTITIONS_MAX:
+        return None
+    why = f"Number of partitions of all topics of a request must not be larger than {PARTITIONS_MAX}."
+    return TopicRefused(ErrorCode.INVALID_PARTITIONS, why)
+
+
+def _placed_by_hand(topic: CreatableTopic, room: int) -> Placement | TopicRefused:
+    if (full := _why_no_room(len(topic.assignments), room)) is not None:
+        return full
     placed = {
         row.partition_index: tuple(BrokerId(broker) for broker in row.broker_ids) for row in topic.assignments
     }
@@ -126,15 +147,17 @@ def why_unsound(placed: Mapping[int, tuple[BrokerId, ...]], first_partition: int
     return None
 
 
-def _place(node: "Node", topic: CreatableTopic) -> Placement | TopicRefused:
+def _place(node: "Node", topic: CreatableTopic, room: int) -> Steps[Placement | TopicRefused]:
     defaults = node.config.topics
     partitions = topic.num_partitions if topic.num_partitions != -1 else defaults.num_partitions
     factor = (
         topic.replication_factor if topic.replication_factor != -1 else defaults.default_replication_factor
     )
+    if (full := _why_no_room(partitions, room)) is not None:
+        return full
     racks = {broker: node.metadata.brokers[broker].rack for broker in sorted(node.metadata.brokers)}
     count = max(1, len(racks))
-    placed = place_replicas(
+    rows = placed_rows(
         racks,
         partitions,
         factor,
@@ -142,17 +165,16 @@ def _place(node: "Node", topic: CreatableTopic) -> Placement | TopicRefused:
         shift=node.random.randrange(count),
         rule=PlacementRule(node.config.controller.ottla_replica_placement),
     )
-    return refused_placement(partitions, factor, len(racks), placed)
+    return (yield from placed_in_turns(rows))
 
 
-def refused_placement(
-    partitions: int, factor: int, brokers: int, placed: Placement | PlacementRefused
-) -> Placement | TopicRefused:
-    """A placement, or the error that belongs to its refusal."""
-    if not isinstance(placed, PlacementRefused):
-        return placed
-    if not 0 < partitions <= PARTITIONS_MAX:
-        return TopicRefused(ErrorCode.INVALID_PARTITIONS, placed.why)
-    if factor <= 0 or factor > brokers:
-        return TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, placed.why)
-    return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, placed.why)
+def placed_in_turns(rows: Iterator[PlacedRow] | PlacementRefused) -> Steps[Placement | TopicRefused]:
+    """A placement, a portion at a time; or the error that belongs to its refusal."""
+    if isinstance(rows, PlacementRefused):
+        return TopicRefused(rows.error, rows.why)
+    placed: Placement = {}
+    while portion := list(islice(rows, PARTITIONS_A_TURN)):
+        placed.update(portion)
+        if len(portion) == PARTITIONS_A_TURN:
+            yield Pause(0)
+    return placed

@@ -1,10 +1,10 @@
 """Writes a new topic to ZooKeeper; the controller, which watches, then gives its partitions leaders."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ottla.broker.topic_names import may_collide
+from ottla.broker.topic_names import NamesAlike, may_collide
 from ottla.broker.topic_requests import TopicPlan, TopicRefused, why_colliding
 from ottla.broker.zk_desk import Steps, persistently
 from ottla.model.errors import ErrorCode
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 NODE_BYTES_SURE = 1_000_000
 """A node that every ZooKeeper takes."""
 LOST_MAX = 3
+_NOBODY = NamesAlike()
 
 
 def write_topic(
-    node: "Node", plan: TopicPlan, beside: Collection[str] = (), fence: "Fence | None" = None
+    node: "Node", plan: TopicPlan, beside: NamesAlike = _NOBODY, fence: "Fence | None" = None
 ) -> Steps[TopicPlan | TopicRefused]:
     """The settings first, so that the controller finds them when it finds the topic.
 
@@ -98,18 +99,18 @@ def fenced(
     return cast(WriteResult | Failed | Lost, result)
 
 
-def topics_beside(names: Iterable[str]) -> Steps[set[str]]:
-    """The topics that stand in ZooKeeper: there may be some that no metadata name yet.
+def topics_beside(names: Collection[str]) -> Steps[NamesAlike]:
+    """The topics in ZooKeeper that names could collide with: there may be some that no metadata name yet.
 
     Nobody asks when none of the names can collide with another.
     """
     if not any(map(may_collide, names)):
-        return set()
+        return _NOBODY
     listed = yield from persistently(GetChildren(paths.TOPICS))
-    return set(listed.names) if isinstance(listed, Children) else set()
+    return NamesAlike(names, listed.names if isinstance(listed, Children) else ())
 
 
-def why_taken(name: str, beside: Collection[str]) -> Steps[TopicRefused | None]:
+def why_taken(name: str, beside: NamesAlike) -> Steps[TopicRefused | None]:
     """Whether a topic of that name stands in ZooKeeper, or one that collides with it, or one on its way out,
     with which it would be deleted.
 

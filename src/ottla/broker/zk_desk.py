@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ottla.broker.outputs import Output, SubmitToZooKeeper
 from ottla.broker.timers import Timers
@@ -18,6 +18,9 @@ from ottla.zookeeper.ops import (
     Sync,
     WatchEvent,
 )
+
+if TYPE_CHECKING:
+    from ottla.broker.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class ZkDesk:
         "_postponed",
         "_timers",
         "_watchers",
+        "asker",
         "is_connected",
         "session_id",
         "session_number",
@@ -62,6 +66,8 @@ class ZkDesk:
         self._pending: dict[int, tuple[int, Op, Then]] = {}
         self._postponed: list[tuple[int, Op, Then]] = []
         self._watchers: dict[str, list[Callable[[WatchEvent], None]]] = {}
+        self.asker: Request | None = None
+        """The request that is being handled: it is given up should steps fail that are begun for it."""
         self.is_connected = False
         self.session_id = 0
         self.session_number = 0
@@ -143,14 +149,23 @@ def persistently(operation: Op) -> Steps[Any]:
 class _Walk:
     """Steps under way. An object and no closure, which would hold itself and wait for the collector."""
 
-    __slots__ = ("_desk", "_steps", "_then")
+    __slots__ = ("_asker", "_desk", "_steps", "_then")
 
     def __init__(self, desk: ZkDesk, steps: Steps[Any], then: Callable[[Any], None] | None) -> None:
+        self._asker = desk.asker
         self._desk = desk
         self._steps = steps
         self._then = then
 
     def __call__(self, result: Any) -> None:
+        try:
+            self._go_on(result)
+        except Exception:
+            if self._asker is not None:
+                self._asker.fail()
+            raise
+
+    def _go_on(self, result: Any) -> None:
         try:
             wanted = self._steps.send(result)
         except StopIteration as stop:

@@ -3,13 +3,16 @@
 Three rules, all pure; where Kafka draws lots (``start`` and ``shift``) the caller brings the numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId
 
 Placement = dict[int, tuple[BrokerId, ...]]
+PlacedRow = tuple[int, tuple[BrokerId, ...]]
+"""A partition's number, and who holds it."""
 
 PARTITIONS_MAX = 500_000
 """More of them do not fit into a topic's znode, however large ZooKeeper lets one be for Kafka (4 MiB)."""
@@ -26,9 +29,10 @@ class PlacementRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlacementRefused:
-    """Why the replicas cannot be placed."""
+    """Why the replicas cannot be placed, and by which error a client is told so."""
 
     why: str
+    error: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def place_replicas(
@@ -41,20 +45,35 @@ def place_replicas(
     first_partition: int = 0,
     rule: PlacementRule = PlacementRule.SHIFTED,
 ) -> Placement | PlacementRefused:
-    """Place ``partitions`` new partitions on the brokers, in the order of the mapping.
+    """All of ``placed_rows`` at once."""
+    rows = placed_rows(
+        racks,
+        partitions,
+        replication_factor,
+        start=start,
+        shift=shift,
+        first_partition=first_partition,
+        rule=rule,
+    )
+    return rows if isinstance(rows, PlacementRefused) else dict(rows)
+
+
+def placed_rows(
+    racks: Mapping[BrokerId, str | None],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int = 0,
+    shift: int = 0,
+    first_partition: int = 0,
+    rule: PlacementRule = PlacementRule.SHIFTED,
+) -> Iterator[PlacedRow] | PlacementRefused:
+    """Place ``partitions`` new partitions on the brokers, in the order of the mapping, one after the other.
 
     Racks are honoured when every broker has one; a cluster where only some have one is refused, as in Kafka.
     """
-    if partitions <= 0:
-        return PlacementRefused("Number of partitions must be larger than 0.")
-    if first_partition + partitions > PARTITIONS_MAX:
-        return PlacementRefused(f"Number of partitions must not be larger than {PARTITIONS_MAX}.")
-    if replication_factor <= 0:
-        return PlacementRefused("Replication factor must be larger than 0.")
-    if replication_factor > len(racks):
-        return PlacementRefused(
-            f"Replication factor: {replication_factor} larger than available brokers: {len(racks)}."
-        )
+    if (refused := _why_not(partitions, replication_factor, len(racks), first_partition)) is not None:
+        return refused
     brokers = list(racks)
     if rule is PlacementRule.PLAIN:
         return place_plainly(brokers, partitions, replication_factor, first_partition=first_partition)
@@ -70,15 +89,34 @@ def place_replicas(
     )
 
 
+def _why_not(
+    partitions: int, replication_factor: int, brokers: int, first_partition: int
+) -> PlacementRefused | None:
+    if partitions <= 0:
+        why, error = "Number of partitions must be larger than 0.", ErrorCode.INVALID_PARTITIONS
+    elif first_partition + partitions > PARTITIONS_MAX:
+        why = f"Number of partitions must not be larger than {PARTITIONS_MAX}."
+        error = ErrorCode.INVALID_PARTITIONS
+    elif replication_factor <= 0:
+        why, error = "Replication factor must be larger than 0.", ErrorCode.INVALID_REPLICATION_FACTOR
+    elif replication_factor > brokers:
+        why = f"Replication factor: {replication_factor} larger than available brokers: {brokers}."
+        error = ErrorCode.INVALID_REPLICATION_FACTOR
+    else:
+        return None
+    return PlacementRefused(why, error)
+
+
 def place_plainly(
     brokers: Sequence[BrokerId], partitions: int, replication_factor: int, *, first_partition: int = 0
-) -> Placement:
+) -> Iterator[PlacedRow]:
     """Partition i begins on broker i mod n, its replica j stands on broker (i + j) mod n."""
     count = len(brokers)
-    return {
-        partition: tuple(brokers[(partition + replica) % count] for replica in range(replication_factor))
-        for partition in range(first_partition, first_partition + partitions)
-    }
+    for partition in range(first_partition, first_partition + partitions):
+        yield (
+            partition,
+            tuple(brokers[(partition + replica) % count] for replica in range(replication_factor)),
+        )
 
 
 def place_shifted(
@@ -89,17 +127,15 @@ def place_shifted(
     start: int = 0,
     shift: int = 0,
     first_partition: int = 0,
-) -> Placement:
+) -> Iterator[PlacedRow]:
     """Kafka's rule without racks: leaders go round, and followers shift by one more each full round."""
     count = len(brokers)
-    placed: Placement = {}
     for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % count == 0:
             shift += 1
         first = (partition + start) % count
-        followers = (brokers[_follower(first, shift, j, count)] for j in range(replication_factor - 1))
-        placed[partition] = (brokers[first], *followers)
-    return placed
+        followers = [brokers[_follower(first, shift, j, count)] for j in range(replication_factor - 1)]
+        yield partition, (brokers[first], *followers)
 
 
 def place_across_racks(
@@ -110,16 +146,14 @@ def place_across_racks(
     start: int = 0,
     shift: int = 0,
     first_partition: int = 0,
-) -> Placement:
+) -> Iterator[PlacedRow]:
     """Kafka's rule with racks: no rack holds a second replica while another holds none."""
     brokers = alternate_racks(racks)
-    placed: Placement = {}
     for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % len(brokers) == 0:
             shift += 1
         first = (partition + start) % len(brokers)
-        placed[partition] = _spread(brokers, racks, first, shift, replication_factor)
-    return placed
+        yield partition, _spread(brokers, racks, first, shift, replication_factor)
 
 
 def alternate_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:

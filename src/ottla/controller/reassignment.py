@@ -28,6 +28,8 @@ from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...] | None]
 Plans = Mapping[TopicPartition, ReplicaAssignment | Refusal]
+_UNKNOWN = ReplicaAssignment(())
+"""What a partition has that does not exist: a target is judged before anybody asks whether it does."""
 
 
 def on_requested(context: ControllerContext, event: ReassignmentRequested) -> Turn[None]:
@@ -120,17 +122,18 @@ def _plan(
     context: ControllerContext, key: TopicPartition, target: tuple[BrokerId, ...] | None
 ) -> ReplicaAssignment | Refusal:
     partition = context.partitions.get(key)
-    if partition is None or partition.topic.is_queued_for_deletion:
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
-    assignment = partition.assignment
+    assignment = _UNKNOWN if partition is None else partition.assignment
+    is_under_way = assignment.is_being_reassigned and target == assignment.target
     if target is None:
         if not assignment.is_being_reassigned:
             return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
         target = assignment.origin
-    elif assignment.is_being_reassigned and target == assignment.target:
-        return assignment  # it is under way already, whoever of the target is alive just now
-    elif (unsound := _why_unsound(context, assignment, target)) is not None:
+    elif not is_under_way and (unsound := _why_unsound(context, assignment, target)) is not None:
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, unsound)
+    if partition is None or partition.topic.is_queued_for_deletion:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    if is_under_way:
+        return assignment  # whoever of the target is alive just now
     plan = reassign(assignment, target)
     if partition.state is not None and not set(plan.replicas) & set(partition.state.isr):
         return Refusal(

@@ -41,7 +41,8 @@ def on_requested(context: ControllerContext, event: ControlledShutdownRequested)
 def _why_not(context: ControllerContext, event: ControlledShutdownRequested) -> ErrorCode:
     registration = context.brokers.get(event.broker)
     if registration is None:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+        is_epoch_told = event.broker_epoch != -1
+        return ErrorCode.UNKNOWN_SERVER_ERROR if is_epoch_told else ErrorCode.BROKER_NOT_AVAILABLE
     if event.broker_epoch != -1 and event.broker_epoch < registration.epoch:
         return ErrorCode.STALE_BROKER_EPOCH
     return ErrorCode.NONE

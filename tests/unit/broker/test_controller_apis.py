@@ -145,9 +145,9 @@ class TestCreateTopics:
         assert set(bench.children(paths.TOPICS)) == {"there", "with.dot"}
 
     def test_a_topic_named_twice_is_refused(self):
-        assert create(serving(2), a_topic(), a_topic()) == [
-            (E.INVALID_REQUEST, "Found multiple entries for this topic.")
-        ]
+        refused = (E.INVALID_REQUEST, "Found multiple entries for this topic.")
+
+        assert create(serving(2), a_topic(), a_topic("other"), a_topic()) == [refused, (0, None), refused]
 
     def test_validation_alone_writes_nothing(self):
         bench = serving(2)
@@ -271,7 +271,7 @@ class TestDeleteTopics:
             (None, E.UNKNOWN_TOPIC_ID),
         ]
 
-    def test_by_name_and_id_at_once_is_no_clear_wish(self):
+    def test_by_name_and_by_id_it_is_deleted_once(self):
         bench = serving(topics={"orders": ((1,),)})
         topic_id = bench.topic("orders").topic_id or b""
 
@@ -283,8 +283,11 @@ class TestDeleteTopics:
             6,
         )
 
-        assert {row.error_code for row in answer.responses} == {E.INVALID_REQUEST}
-        assert bench.has(paths.topic("orders"))
+        assert [(row.name, row.topic_id, row.error_code) for row in answer.responses] == [
+            ("orders", bytes(16), 0),
+            ("orders", topic_id, 0),
+        ]
+        assert not bench.has(paths.topic("orders"))
 
     def test_unknown_topics_are_named(self):
         answer = serving().ask(DeleteTopicsRequest(topic_names=("ghost",), timeout_ms=1_000), 5)

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from ottla.model.errors import ErrorCode as E
-from ottla.wire.apis.allocate_producer_ids import AllocateProducerIdsRequest
+from ottla.wire.apis.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.wire.apis.alter_partition import AlterPartitionRequest
 from ottla.wire.apis.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
 from ottla.wire.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from ottla.wire.headers import decode_response
 from ottla.zookeeper import paths
-from ottla.zookeeper.ops import ANY_VERSION, Create, SetData
+from ottla.zookeeper.ops import ANY_VERSION, Create, Delete, SessionExpired, SetData
 from support.controller_bench import ControllerBench, out_of_office, serving
 
 
@@ -57,11 +58,6 @@ class TestElectLeaders:
         bench.unregister(2)
 
         assert self.elect(bench, 1, (0,)) == {0: E.ELIGIBLE_LEADERS_NOT_AVAILABLE}
-
-    def test_a_kind_that_is_none(self):
-        answer = serving().ask(ElectLeadersRequest(election_type=5, topic_partitions=None), 2)
-
-        assert answer.error_code == E.INVALID_REQUEST
 
     @pytest.mark.parametrize("asked", [(0, 1), None])
     def test_another_broker_refuses_each_partition(self, asked: tuple[int, ...] | None):
@@ -118,6 +114,41 @@ class TestProducerIds:
 
     def test_another_broker_refuses(self):
         assert self.allocate(out_of_office())[0] == E.NOT_CONTROLLER
+
+    def ask_one_who_takes_office(self) -> ControllerBench:
+        bench = out_of_office()
+        bench.zk_is_held = True
+        bench.zk(Delete(paths.CONTROLLER, ANY_VERSION))
+        while not bench.node.controller.is_active:
+            bench.answer(bench.held.pop(0))
+            bench.settle()
+        assert not bench.node.controller.is_serving
+        epoch = bench.node.registration.broker_epoch
+        bench.send(bench.connect(), AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch), 0)
+        assert bench.written == []
+        return bench
+
+    def answered(self, bench: ControllerBench) -> list[int]:
+        frames = [b"".join(write.parts)[4:] for write in bench.written]
+        return [decode_response(AllocateProducerIdsResponse, 0, frame)[1].error_code for frame in frames]
+
+    def test_a_controller_that_still_reads_lets_them_wait(self):
+        bench = self.ask_one_who_takes_office()
+
+        bench.zk_is_held = False
+        for held in bench.held:
+            bench.answer(held)
+        bench.settle()
+
+        assert self.answered(bench) == [0]
+
+    def test_those_who_wait_hear_when_it_ends_first(self):
+        bench = self.ask_one_who_takes_office()
+
+        bench.node.on_zk_session(SessionExpired(bench.session))
+        bench.settle()
+
+        assert self.answered(bench) == [E.NOT_CONTROLLER]
 
 
 def test_controlled_shutdown_answers_what_is_still_led():

@@ -115,6 +115,81 @@ def test_an_empty_log_has_its_end_as_both_ends_in_the_current_epoch() -> None:
     assert offset_of(broker, MAX_TIMESTAMP).offset == -1
 
 
+def old_style_offsets(
+    broker: LedBroker, timestamp: int, *, most: int = 10, replica: int = -1
+) -> tuple[int, tuple[int, ...]]:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=most)
+    request = ListOffsetsRequest(
+        replica_id=replica, topics=[ListOffsetsTopic(name=TOPIC, partitions=[asked])]
+    )
+    row = broker.ask(request, 0).topics[0].partitions[0]
+    return row.error_code, tuple(row.old_style_offsets)
+
+
+def a_leader_with_three_segments() -> LedBroker:
+    """They begin at 0, 2 and 4, were written a second apart, and the last ends at 5 a second ago."""
+    broker = LedBroker(a_config(log_segment_bytes=100)).lead(isr=(ME,))
+    for values in (("a", "b"), ("c", "d"), ("e",)):
+        broker.produce_now(a_batch(*values))
+        broker.advance(1_000)
+    assert [segment.base_offset for segment in broker.log.segments] == [0, 2, 4]
+    return broker
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "offsets"),
+    [(0, (5, 4, 2, 0)), (-1, (5, 4, 2, 0)), (1, (4, 2, 0)), (1_000, (4, 2, 0)), (1_001, (2, 0)), (3_001, ())],
+)
+def test_version_0_names_segments_by_when_they_were_last_written(
+    ago_ms: int, offsets: tuple[int, ...]
+) -> None:
+    broker = a_leader_with_three_segments()
+
+    assert old_style_offsets(broker, broker.clock.wall_ms() - ago_ms) == (0, offsets)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "most", "answer"),
+    [
+        (LATEST, 10, (0, (5, 4, 2, 0))),
+        (LATEST, 2, (0, (5, 4))),
+        (EARLIEST, 2, (0, (0,))),
+        (LATEST, 0, (0, ())),
+        (LATEST, -1, (ErrorCode.UNKNOWN_SERVER_ERROR, ())),
+        (EARLIEST, -2, (ErrorCode.UNKNOWN_SERVER_ERROR, ())),
+    ],
+)
+def test_version_0_names_no_more_than_it_is_asked_for(
+    timestamp: int, most: int, answer: tuple[int, tuple[int, ...]]
+) -> None:
+    assert old_style_offsets(a_leader_with_three_segments(), timestamp, most=most) == answer
+
+
+def test_version_0_tells_clients_of_what_is_committed_alone() -> None:
+    broker = a_leader_with_three_segments()
+    broker.log.high_watermark = 3
+
+    assert old_style_offsets(broker, LATEST) == (0, (3, 2, 0))
+    assert old_style_offsets(broker, broker.clock.wall_ms(), most=1) == (0, (3,))
+    assert old_style_offsets(broker, LATEST, replica=SECOND) == (0, (5, 4, 2, 0))
+
+
+def test_version_0_of_an_empty_log_names_its_one_end() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+
+    assert old_style_offsets(broker, LATEST) == (0, (0,))
+    assert old_style_offsets(broker, broker.clock.wall_ms()) == (0, (0,))
+
+
+def test_version_0_answers_a_partition_twice_that_is_asked_twice() -> None:
+    twice = [ListOffsetsPartition(partition_index=0, timestamp=LATEST, max_num_offsets=1)] * 2
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=twice)])
+
+    rows = a_leader_with_three().ask(request, 0).topics[0].partitions
+
+    assert [tuple(row.old_style_offsets) for row in rows] == [(3,), (3,)]
+
+
 def test_a_partition_asked_twice_is_refused_twice() -> None:
     broker = a_leader_with_three()
     twice = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
@@ -224,6 +299,17 @@ def test_producers_are_described() -> None:
     [producer] = row.active_producers
     assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (4, 2, 1)
     assert producer.current_txn_start_offset == -1
+
+
+def test_a_follower_describes_producers_too() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.produce_now(a_batch("a", producer_id=4, producer_epoch=2, base_sequence=0))
+    broker.follow()
+
+    request = DescribeProducersRequest(topics=[TopicRequest(name=TOPIC, partition_indexes=(0,))])
+    [row] = broker.ask(request, 0).topics[0].partitions
+
+    assert (row.error_code, [each.producer_id for each in row.active_producers]) == (0, [4])
 
 
 def test_log_directories_are_described_with_sizes() -> None:

@@ -4,7 +4,10 @@ import struct
 
 import pytest
 
-from ottla.broker.apis import APIS
+from ottla.broker.apis import APIS, Api
+from ottla.broker.node import Node
+from ottla.broker.request import Request
+from ottla.broker.zk_desk import Steps
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis import message_classes
 from ottla.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -12,9 +15,12 @@ from ottla.wire.apis.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.apis.end_txn import EndTxnRequest
 from ottla.wire.apis.find_coordinator import FindCoordinatorRequest
 from ottla.wire.apis.init_producer_id import InitProducerIdRequest
+from ottla.wire.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.apis.metadata import MetadataRequest
 from ottla.wire.apis.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.headers import decode_response, frame_request
+from ottla.wire.keys import ApiKey
+from ottla.zookeeper.ops import GetData
 from support.node_bench import Bench, a_config
 
 KAFKA_39 = (
@@ -150,3 +156,30 @@ def test_transactions_are_refused_for_good_and_in_the_log(
     assert given.error_code == final
     assert ended.error_code == ErrorCode.NOT_COORDINATOR
     assert len([line for line in caplog.messages if "transactional_id=t" in line]) == 2
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_nobody_waits_for_ever_when_a_handler_fails_after_zookeepers_answer(is_answered: bool) -> None:
+    bench = Bench().start()
+
+    def handle(node: Node, request: Request, body: ListGroupsRequest) -> None:
+        def steps() -> Steps[None]:
+            yield GetData("/anything")
+            if is_answered:
+                request.reply(ListGroupsResponse())
+            raise ValueError("a mistake")
+
+        node.zk.run(steps())
+
+    api = Api(ApiKey.LIST_GROUPS, 0, 5, "list_groups")
+    api.load()
+    api.handle = handle
+    bench.node.apis[ApiKey.LIST_GROUPS] = api
+    connection = bench.connect()
+
+    with pytest.raises(ValueError, match="a mistake"):
+        bench.send(connection, ListGroupsRequest(), 5)
+    bench.settle()
+
+    assert len(bench.written) == is_answered
+    assert [close.connection for close in bench.closed] == ([] if is_answered else [connection])

@@ -25,7 +25,7 @@ from support.controller_world import ControllerWorld, broker
 def a_cluster(brokers: int, partitions: int, replicas: int = 3) -> TookOffice:
     """A cluster at rest: every partition led by its first replica, every ISR full."""
     ids = [BrokerId(number) for number in range(1, brokers + 1)]
-    placed = place_shifted(ids, partitions, replicas)
+    placed = dict(place_shifted(ids, partitions, replicas))
     states = {
         TopicPartition("orders", index): LeaderAndIsr(held[0], LeaderEpoch(0), held, 0, 1)
         for index, held in placed.items()

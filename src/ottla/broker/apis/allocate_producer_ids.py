@@ -20,18 +20,28 @@ LAST_BLOCK = 2**63 - BLOCK_SIZE
 """Where the last block of ids begins that a number can hold."""
 
 
-def handle(
-    node: "Node", request: Request, body: AllocateProducerIdsRequest
-) -> AllocateProducerIdsResponse | None:
+def handle(node: "Node", request: Request, body: AllocateProducerIdsRequest) -> None:
+    """A controller that is still reading who is registered lets the broker wait, as Kafka's queue does."""
+
+    def then(is_serving: bool) -> None:
+        error = _why_not(node, body) if is_serving else ErrorCode.NOT_CONTROLLER
+        if error is ErrorCode.NONE:
+            _allocate_for(node, request, BrokerId(body.broker_id))
+        else:
+            request.reply(AllocateProducerIdsResponse(error_code=error))
+
+    node.controller.when_serving(then)
+
+
+def _why_not(node: "Node", body: AllocateProducerIdsRequest) -> ErrorCode:
     """The broker must be registered, and speak of its present life."""
-    if not node.controller.is_active:
-        return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     epoch = node.controller.broker_epoch(BrokerId(body.broker_id))
     if epoch is None:
-        return AllocateProducerIdsResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
-    if epoch != body.broker_epoch:
-        return AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return ErrorCode.BROKER_ID_NOT_REGISTERED
+    return ErrorCode.NONE if epoch == body.broker_epoch else ErrorCode.STALE_BROKER_EPOCH
 
+
+def _allocate_for(node: "Node", request: Request, broker: BrokerId) -> None:
     def then(block: ProducerIdBlock | None) -> None:
         if block is None:
             request.reply(AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -40,8 +50,7 @@ def handle(
                 AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=BLOCK_SIZE)
             )
 
-    node.zk.run(allocate(BrokerId(body.broker_id)), then)
-    return None
+    node.zk.run(allocate(broker), then)
 
 
 def allocate(broker: BrokerId) -> Steps[ProducerIdBlock | None]:

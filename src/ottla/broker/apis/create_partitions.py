@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
-from ottla.broker.topic_requests import TopicRefused, refused_placement, why_unsound
+from ottla.broker.topic_requests import TopicRefused, placed_in_turns, why_unsound
 from ottla.broker.topic_writer import why_lost_for_good
 from ottla.broker.zk_desk import Steps, persistently
-from ottla.controller.placement import place_replicas, start_for_added_partitions
+from ottla.controller.placement import placed_rows, start_for_added_partitions
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_LEADER, BrokerId
 from ottla.model.partition_state import ReplicaAssignment
@@ -87,15 +87,14 @@ def _grow(
     while True:
         found = yield from persistently(GetData(paths.topic(name)))
         if not isinstance(found, Data):
-            why = f"The topic '{name}' does not exist."
-            return TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, why)
+            return _unknown(name)
         if isinstance((yield from persistently(Exists(paths.delete_topic(name)))), Found):
             return TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
         try:
             before = decode_topic(name, found.data)
         except MalformedZnode as malformed:
             return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed))
-        added = _plan(node, topic, before)
+        added = yield from _plan(node, topic, before)
         if isinstance(added, TopicRefused) or validate_only:
             return added if isinstance(added, TopicRefused) else None
         grown = encode_topic(TopicNode(before.topic_id, before.partitions | added, before.other))
@@ -115,13 +114,19 @@ def _grow(
             return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused: {result.code.name}")
 
 
-def _plan(node: "Node", topic: CreatePartitionsTopic, before: TopicNode) -> Added | TopicRefused:
+def _unknown(name: str) -> TopicRefused:
+    return TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+
+
+def _plan(node: "Node", topic: CreatePartitionsTopic, before: TopicNode) -> Steps[Added | TopicRefused]:
     name, have = topic.name, len(before.partitions)
     if any(assignment.is_being_reassigned for assignment in before.partitions.values()):
         return TopicRefused(
             ErrorCode.REASSIGNMENT_IN_PROGRESS,
             f"A partition reassignment is in progress for the topic '{name}'.",
         )
+    if not have:
+        return _unknown(name)
     if topic.count < have:
         return TopicRefused(
             ErrorCode.INVALID_PARTITIONS,
@@ -129,15 +134,24 @@ def _plan(node: "Node", topic: CreatePartitionsTopic, before: TopicNode) -> Adde
         )
     if topic.count == have:
         return TopicRefused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partitions.")
-    if topic.assignments:
+    if not _is_whole(before):
+        why = f"Partitions or replicas are missing in the assignment of the topic '{name}'."
+        return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+    if topic.assignments is not None:
         return _by_hand(node, topic, before)
-    return _placed(node, topic.count - have, before)
+    return (yield from _placed(node, topic.count - have, before))
+
+
+def _is_whole(topic: TopicNode) -> bool:
+    """Whether it has the partitions from 0 on, of which the first says how many replicas there shall be."""
+    have = topic.partitions
+    return min(have) == 0 and max(have) == len(have) - 1 and bool(have[0].replicas)
 
 
 def _by_hand(node: "Node", topic: CreatePartitionsTopic, before: TopicNode) -> Added | TopicRefused:
     assert topic.assignments is not None, "the caller saw some"
     have = len(before.partitions)
-    factor = len(before.partitions[min(before.partitions)].replicas)
+    factor = len(before.partitions[0].replicas)
     placed = {
         have + i: tuple(BrokerId(broker) for broker in row.broker_ids)
         for i, row in enumerate(topic.assignments)
@@ -161,18 +175,15 @@ def _by_hand(node: "Node", topic: CreatePartitionsTopic, before: TopicNode) -> A
     return {index: ReplicaAssignment(replicas) for index, replicas in placed.items()}
 
 
-def _placed(node: "Node", count: int, before: TopicNode) -> Added | TopicRefused:
+def _placed(node: "Node", count: int, before: TopicNode) -> Steps[Added | TopicRefused]:
     """Go on where the topic ended: from the first replica of partition 0, by id."""
     racks = {broker: node.metadata.brokers[broker].rack for broker in sorted(node.metadata.brokers)}
-    first = before.partitions[min(before.partitions)].replicas
+    first = before.partitions[0].replicas
     start = start_for_added_partitions(list(racks), first)
-    placed = refused_placement(
-        count,
-        len(first),
-        len(racks),
-        place_replicas(
+    placed = yield from placed_in_turns(
+        placed_rows(
             racks, count, len(first), start=start, shift=start, first_partition=len(before.partitions)
-        ),
+        )
     )
     if isinstance(placed, TopicRefused):
         return placed

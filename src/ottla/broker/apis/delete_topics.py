@@ -20,6 +20,8 @@ from ottla.zookeeper.ops import Create, Failed, ZkCode
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
+Doomed = dict[str, list[DeletableTopicResult]]
+
 
 def handle(node: "Node", request: Request, body: DeleteTopicsRequest) -> DeleteTopicsResponse | None:
     """Success means that the topic is out of the metadata; logs and znodes follow."""
@@ -30,11 +32,11 @@ def handle(node: "Node", request: Request, body: DeleteTopicsRequest) -> DeleteT
     if not node.config.topics.delete_topic_enable:
         disabled = request.api_version >= 3
         return _all(asked, ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST)
+    if any(topic.name is not None and topic.topic_id != ZERO_TOPIC_ID for topic in asked):
+        return _all(asked, ErrorCode.INVALID_REQUEST)  # Nobody can tell what was meant by the others.
     rows = [_judge(node, topic) for topic in asked]
-    _refuse_duplicates(rows)
-    doomed = [row for row in rows if row.error_code == ErrorCode.NONE]
     node.zk.run(
-        _mark(doomed, term.fence),
+        _mark(_doomed(rows), term.fence),
         lambda _: _wait(node, request, DeleteTopicsResponse(responses=rows), body.timeout_ms),
     )
     return None
@@ -48,44 +50,40 @@ def _all(asked: list[DeleteTopicState], error: ErrorCode) -> DeleteTopicsRespons
 
 
 def _judge(node: "Node", topic: DeleteTopicState) -> DeletableTopicResult:
+    """A topic on its way out has still its id, but nobody is told of it any more."""
     row = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
-    if topic.name is not None and topic.topic_id != ZERO_TOPIC_ID:
-        row.error_code = ErrorCode.INVALID_REQUEST
-        row.error_message = "Topic name and topic ID can not both be specified."
-    elif topic.name is not None:
-        if topic.name not in node.metadata.topics:
-            row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
+    if row.name is None:
         row.name = node.controller.topic_name(TopicId(topic.topic_id))
-        if row.name is None:
-            row.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+    if row.name is None:
+        row.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+    elif row.name not in node.metadata.topics:
+        row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return row
 
 
-def _refuse_duplicates(rows: list[DeletableTopicResult]) -> None:
-    """The same topic by name and by id, or twice, is no clear wish."""
-    seen: dict[str, DeletableTopicResult] = {}
+def _doomed(rows: list[DeletableTopicResult]) -> Doomed:
+    """What can be deleted; a topic named twice, perhaps by its id, is deleted once for all its rows."""
+    doomed: Doomed = {}
     for row in rows:
-        if row.name is None or row.error_code != ErrorCode.NONE:
-            continue
-        if row.name in seen:
-            for each in (seen[row.name], row):
-                each.error_code = ErrorCode.INVALID_REQUEST
-                each.error_message = "The provided topic name maps to an ID that was already supplied."
-        seen[row.name] = row
+        if row.error_code == ErrorCode.NONE and row.name is not None:
+            doomed.setdefault(row.name, []).append(row)
+    return doomed
 
 
-def _mark(rows: list[DeletableTopicResult], fence: Fence) -> Steps[None]:
+def _mark(doomed: Doomed, fence: Fence) -> Steps[None]:
     """Fenced: a late mark would delete a topic that was made anew under the next controller."""
-    for row in rows:
-        assert row.name is not None, "a topic that can be deleted has a name"
-        result = yield from fenced(fence, Create(paths.delete_topic(row.name)))
+    for name, rows in doomed.items():
+        result = yield from fenced(fence, Create(paths.delete_topic(name)))
         if isinstance(result, Deposed):
-            row.error_code = ErrorCode.NOT_CONTROLLER
-            row.error_message = "Another controller was elected."
+            _refuse(rows, ErrorCode.NOT_CONTROLLER, "Another controller was elected.")
         elif isinstance(result, Failed) and result.code is not ZkCode.NODE_EXISTS:
-            row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
-            row.error_message = f"ZooKeeper refused the mark: {result.code.name}"
+            why = f"ZooKeeper refused the mark: {result.code.name}"
+            _refuse(rows, ErrorCode.UNKNOWN_SERVER_ERROR, why)
+
+
+def _refuse(rows: list[DeletableTopicResult], error: ErrorCode, why: str) -> None:
+    for row in rows:
+        row.error_code, row.error_message = error, why
 
 
 def _wait(node: "Node", request: Request, response: DeleteTopicsResponse, timeout_ms: int) -> None:

@@ -39,12 +39,8 @@ def _describe(node: "Node", topic: str, index: int) -> PartitionResponse:
     partition = node.partitions.find(topic, index)
     if known is None or index not in known.partitions:
         answer.error_code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    elif partition is None or partition.leader is None:
-        answer.error_code = int(
-            node.partitions.why_missing(topic, index)
-            if partition is None
-            else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        )
+    elif partition is None:
+        answer.error_code = int(node.partitions.why_missing(topic, index))
     else:
         try:
             answer.active_producers = [

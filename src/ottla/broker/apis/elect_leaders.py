@@ -23,9 +23,6 @@ _NOT_CONTROLLER = Refusal(ErrorCode.NOT_CONTROLLER, "This is not the correct con
 
 def handle(node: "Node", request: Request, body: ElectLeadersRequest) -> ElectLeadersResponse | None:
     """Null means all partitions; then those that need no election are not named."""
-    if body.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
-        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
-    election = ElectionType(body.election_type)
     partitions: tuple[TopicPartition, ...] | None = None
     if body.topic_partitions is not None:
         partitions = tuple(
@@ -33,6 +30,11 @@ def handle(node: "Node", request: Request, body: ElectLeadersRequest) -> ElectLe
             for topic in body.topic_partitions
             for index in topic.partitions
         )
+    if body.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
+        answer = _response(dict.fromkeys(partitions or (), Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)))
+        answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return answer
+    election = ElectionType(body.election_type)
 
     def make_event(token: Token) -> ElectLeadersRequested:
         return ElectLeadersRequested(token, election, partitions, f"ElectLeaders {election.name.lower()}")

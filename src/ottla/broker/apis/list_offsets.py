@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.partition import Partition
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
+from ottla.storage.log import Log
 from ottla.wire.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -25,7 +26,7 @@ READ_COMMITTED = 1
 
 
 def handle(node: "Node", request: Request, body: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Answer each partition by itself; one named twice is refused twice."""
+    """Answer each partition by itself; one named twice is refused twice, as of version 1."""
     named = Counter((topic.name, each.partition_index) for topic in body.topics for each in topic.partitions)
     return ListOffsetsResponse(
         topics=[
@@ -33,7 +34,7 @@ def handle(node: "Node", request: Request, body: ListOffsetsRequest) -> ListOffs
                 name=topic.name,
                 partitions=[
                     _refused(each, ErrorCode.INVALID_REQUEST)
-                    if named[topic.name, each.partition_index] > 1
+                    if named[topic.name, each.partition_index] > 1 and request.api_version > 0
                     else _answer(node, request, body, topic.name, each)
                     for each in topic.partitions
                 ],
@@ -43,22 +44,31 @@ def handle(node: "Node", request: Request, body: ListOffsetsRequest) -> ListOffs
     )
 
 
-def _old_style(partition: Partition, asked: ListOffsetsPartition, bound: int) -> ListOffsetsPartitionResponse:
-    """Version 0 asks for the starts of segments before a time, newest first."""
-    log = partition.log
-    if asked.timestamp == EARLIEST:
-        offsets = [log.log_start_offset]
-    else:
-        starts = [
-            max(each.base_offset, log.log_start_offset) for each in log.segments if each.base_offset < bound
-        ]
-        if asked.timestamp != LATEST:
-            kept = [each for each in log.segments if each.modified_ms <= asked.timestamp]
-            starts = starts[: len(kept)]
-        offsets = sorted({*starts, *([bound] if asked.timestamp == LATEST else [])}, reverse=True)
+def _old_style(
+    partition: Partition, asked: ListOffsetsPartition, is_client: bool, now_ms: int
+) -> ListOffsetsPartitionResponse:
+    """Version 0 asks for the starts of segments before a time, newest first; a client sees no uncommitted."""
+    if asked.max_num_offsets < 0:
+        return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
+    offsets = _offsets_before(partition.log, asked.timestamp, now_ms)[: asked.max_num_offsets]
+    high_watermark = partition.log.high_watermark
+    if is_client and offsets and offsets[0] > high_watermark:
+        offsets = [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, old_style_offsets=tuple(offsets[: asked.max_num_offsets])
+        partition_index=asked.partition_index, old_style_offsets=tuple(offsets)
     )
+
+
+def _offsets_before(log: Log, timestamp: int, now_ms: int) -> list[int]:
+    """Where segments begin that were last written by that time, newest first. The log's end is of now."""
+    marks = [(max(each.base_offset, log.log_start_offset), each.modified_ms) for each in log.segments]
+    if log.segments[-1].size:
+        marks.append((log.end_offset, now_ms))
+    if timestamp == EARLIEST:
+        marks = marks[:1]
+    while timestamp >= 0 and marks and marks[-1][1] > timestamp:
+        marks.pop()
+    return [offset for offset, _ in reversed(marks)]
 
 
 def _refused(asked: ListOffsetsPartition, error: ErrorCode | int) -> ListOffsetsPartitionResponse:
@@ -84,7 +94,7 @@ def _answer(
         return _refused(asked, code)
     try:
         if request.api_version == 0:
-            return _old_style(partition, asked, _Bound(partition, body).offset)
+            return _old_style(partition, asked, body.replica_id == CONSUMER, node.clock.wall_ms())
         return _find(partition, asked, _Bound(partition, body), request.api_version)
     except LogDirectoryFailed as failed:
         node.partitions.directory_failed(failed)

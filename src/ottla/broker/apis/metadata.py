@@ -1,6 +1,6 @@
 """Metadata 0-12: brokers, controller and topics, all from what the controller told this broker."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker import authorized_operations, topic_names
@@ -27,11 +27,11 @@ def handle(node: "Node", request: Request, body: MetadataRequest) -> MetadataRes
     if (refusal := _refusal(version, body)) is not None:
         return refusal
     rows: list[MetadataResponseTopic] = []
-    missing: list[str] = []
+    missing: dict[str, None] = {}
     known = _asked(node.metadata, version, body, rows, missing)
     if missing:
         may_create = body.allow_auto_topic_creation and node.config.topics.auto_create_topics_enable
-        rows += [_missing_row(node, name, may_create) for name in missing]
+        rows += _missing_rows(node, missing, may_create)
     wants_operations = body.include_cluster_authorized_operations and 8 <= version <= 10
     answer = MetadataResponse(
         brokers=_brokers(node, request.listener),
@@ -81,7 +81,7 @@ def _asked(
     version: int,
     body: MetadataRequest,
     rows: list[MetadataResponseTopic],
-    missing: list[str],
+    missing: dict[str, None],
 ) -> Iterable[TopicInfo]:
     """The known topics asked for; rows for unknown ids and the names of missing topics are put aside."""
     if body.topics is None or (version == 0 and not body.topics):
@@ -99,21 +99,24 @@ def _asked(
                     error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
                 )
             )
-        elif name is not None and name not in missing:
-            missing.append(name)
+        elif name is not None:
+            missing[name] = None
     return known.values()
 
 
-def _missing_row(node: "Node", name: str, may_create: bool) -> MetadataResponseTopic:
-    if topic_names.why_illegal(name) is not None:
-        error = ErrorCode.INVALID_TOPIC_EXCEPTION
-    elif _is_untold(node):
-        error = ErrorCode.LEADER_NOT_AVAILABLE
+def _missing_rows(node: "Node", names: Collection[str], may_create: bool) -> list[MetadataResponseTopic]:
+    legal = [name for name in names if topic_names.why_illegal(name) is None]
+    errors = dict.fromkeys(names, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if _is_untold(node):
+        errors.update(dict.fromkeys(legal, ErrorCode.LEADER_NOT_AVAILABLE))
     elif may_create:
-        error = node.topic_creation.create_for_client(name)
+        errors.update(node.topic_creation.create_for_client(legal))
     else:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in topic_names.INTERNAL_TOPICS)
+        errors.update(dict.fromkeys(legal, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    return [
+        MetadataResponseTopic(error_code=error, name=name, is_internal=name in topic_names.INTERNAL_TOPICS)
+        for name, error in errors.items()
+    ]
 
 
 def _is_untold(node: "Node") -> bool:

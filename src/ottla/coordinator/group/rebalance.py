@@ -163,7 +163,7 @@ class Rebalance:
         self._answer_sync(turn, old, answers.sync_refused(ErrorCode.FENCED_INSTANCE_ID))
         member = group.rename_static(instance_id, old_id, new_id)
         member.timer_at_ms = None
-        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        patience_before = (member.rebalance_timeout_ms, member.session_timeout_ms)
         self._update(member, token, request)
         self.expect_heartbeat(turn, group, member)
         if group.state is GroupState.COMPLETING_REBALANCE:
@@ -179,13 +179,15 @@ class Rebalance:
                     response = answers.static_rejoined(group, member, old_leader, request.may_skip_assignment)
                     self._answer_join(later, member, response)
                     return
-                member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
+                if member.awaiting_join is None:
+                    return  # the group has gathered since: the member was told its new id, and goes by it
+                # Its protocols stay the new ones: others may have joined by them meanwhile.
+                member.rebalance_timeout_ms, member.session_timeout_ms = patience_before
                 waiting, member.awaiting_join = member.awaiting_join, None
                 group.rename_static(instance_id, new_id, old_id)
                 member.timer_at_ms = None
                 self.expect_heartbeat(later, group, member)
-                if waiting is not None:
-                    later.answer(waiting, answers.static_not_stored(group, old_leader, error))
+                later.answer(waiting, answers.static_not_stored(group, old_leader, error))
 
             self._store(turn, group, {}, f"static member {instance_id} came back", settle)
 
