@@ -42,6 +42,8 @@ class Watcher:
         self.acknowledged = -1
         self.fetched = -1
         self.asked: dict[str, list[tuple[int, bool]]] = {}
+        self.synced: dict[str, int] = {}
+        """Of which generation each asked for its share: where a newer one was not written, the older counts."""
 
     def step(self, verb: str, name: str) -> None:
         who = self.world.consumers.get(name)
@@ -137,6 +139,11 @@ class Watcher:
         return "assign=" + ";".join(f"{owner}:{'+'.join(parts)}" for owner, parts in dealt.items())
 
     def say(self, command: str) -> None:
+        verb, _, rest = command.partition(" ")
+        if verb == "sync":
+            name, _, told = rest.partition(" generation=")
+            name = name.split()[0]
+            self.synced[name] = int(told.split()[0]) if told else self.world.consumers[name].generation
         for line in self.world.run(command):
             self.hear(line)
 
@@ -144,10 +151,10 @@ class Watcher:
         words = line.split()
         name = words[0]
         if " sync assigned " in line and words[3] != "nothing":
-            who = self.world.consumers[name]
-            self.generation = max(self.generation, who.generation)
+            who, generation = self.world.consumers[name], self.synced[name]
+            self.generation = max(self.generation, generation)
             for partition in words[3].split("+"):
-                owner = self.owners.setdefault((who.generation, partition), who.instance_id or who.member_id)
+                owner = self.owners.setdefault((generation, partition), who.instance_id or who.member_id)
                 assert owner == (who.instance_id or who.member_id), f"two owners of {partition}: {line}"
         elif any(word in line for word in STRANGERS):
             self.world.consumers[name].member_id = ""
