@@ -43,7 +43,7 @@ class Watcher:
         self.fetched = -1
         self.asked: dict[str, list[tuple[int, bool]]] = {}
         self.synced: dict[str, int] = {}
-        """Of which generation each asked for its share: where a newer one was not written, the older counts."""
+        """Of which generation each asked for its share: one before the last, if that was not written."""
 
     def step(self, verb: str, name: str) -> None:
         who = self.world.consumers.get(name)
