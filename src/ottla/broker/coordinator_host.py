@@ -26,18 +26,25 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"
+STOOD_STILL_MS = 1_000
+"""A deadline that is noticed so late was missed by this process, not by a member."""
+
+HEARING_MS = 500
+"""So long members are heard before anybody's time is up."""
 
 
 class Shard:
     """One offsets partition led here: loading first, then serving."""
 
-    __slots__ = ("core", "epoch", "loading", "timer")
+    __slots__ = ("core", "epoch", "hears_until_ms", "loading", "timer")
 
     def __init__(self, core: GroupShard, epoch: int) -> None:
         self.core = core
         self.epoch = epoch
         self.loading: Loading | None = None
         self.timer: Timer | None = None
+        self.hears_until_ms = 0
+        """Nobody's time is up before that."""
 
 
 class CoordinatorHost:
@@ -213,12 +220,25 @@ class CoordinatorHost:
             if shard.timer.deadline_ms <= deadline_ms:
                 return
             shard.timer.cancel()
-        delay_ms = max(0, deadline_ms - self._node.clock.monotonic_ms())
+        delay_ms = max(0, max(deadline_ms, shard.hears_until_ms) - self._node.clock.monotonic_ms())
         shard.timer = self._node.timers.after(delay_ms, lambda: self._tick(number, shard))
 
     def _tick(self, number: int, shard: Shard) -> None:
-        if self._shards.get(number) is shard:
+        if self._shards.get(number) is not shard:
+            return
+        if self._stood_still(shard):
+            self._set_timer(number, shard)
+        else:
             self.perform(number, shard.core.tick(self.now()))
+
+    def _stood_still(self, shard: Shard) -> bool:
+        """After a pause of this process the members' heartbeats wait at its sockets: they are heard first."""
+        now_ms, deadline_ms = self._node.clock.monotonic_ms(), shard.core.next_deadline_ms()
+        is_late = deadline_ms is not None and now_ms - deadline_ms > STOOD_STILL_MS
+        if not is_late or now_ms < shard.hears_until_ms + STOOD_STILL_MS:
+            return False
+        shard.hears_until_ms = now_ms + HEARING_MS
+        return True
 
     def _schedule_expiry(self) -> None:
         interval_ms = self._node.config.groups.offsets_retention_check_interval_ms

@@ -6,12 +6,13 @@ from functools import partial
 
 from ottla.client.config import ConsumerConfig, ProducerConfig
 from ottla.client.engine.tasks import Operation
-from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange
+from ottla.client.errors import BrokerError, ClientError, LogTruncated, OffsetOutOfRange
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.core import GroupConsumerCore
 from ottla.client.producing.batches import Delivery
 from ottla.client.producing.producer import ProducerCore
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
 from ottla.sim.history import History, Sent, Violation
@@ -237,7 +238,8 @@ class OwnMember(OwnClient):
         self.sleeps_until_us = 0
         """Until then the program does not poll; the client beats on for it, up to a time."""
         self._is_committing = False
-        membership = MembershipConfig(
+        self._topic = topic
+        self._membership = MembershipConfig(
             group_instance_id=self.host if world.happens(0.2) else None,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=BEAT_MS,
@@ -245,9 +247,12 @@ class OwnMember(OwnClient):
             partition_assignment_strategy=strategies,
             enable_auto_commit=False,
         )
-        config = ConsumerConfig(auto_offset_reset="earliest")
         self._share: tuple[int, frozenset[TopicPartition]] = (-1, frozenset())
-        self.core = GroupConsumerCore(self.engine, reading.group, [topic], config, membership)
+        self.core = self._joining()
+
+    def _joining(self) -> GroupConsumerCore:
+        config = ConsumerConfig(auto_offset_reset="earliest")
+        return GroupConsumerCore(self.engine, self.reading.group, [self._topic], config, self._membership)
 
     @property
     def is_settled(self) -> bool:
@@ -274,7 +279,14 @@ class OwnMember(OwnClient):
         try:
             taken = self.core.take(self.world.chance.choice([1, 20, 500]))
         except ClientError as error:
-            raise Violation(f"{self.host} is out of its group: {type(error).__name__}: {error}") from error
+            if not isinstance(error, BrokerError) or error.code != ErrorCode.FENCED_INSTANCE_ID:
+                raise Violation(
+                    f"{self.host} is out of its group: {type(error).__name__}: {error}"
+                ) from error
+            # A coordinator that was deposed gave a static member an id that its successor does not know, in
+            # Kafka too: somebody starts the program again.
+            self.core = self._joining()
+            return
         for partition, records in taken.items():
             for record in records:
                 self.reading.was_given(partition, record, membership.generation, self.host)
@@ -283,12 +295,12 @@ class OwnMember(OwnClient):
             self.engine.spawn(self._commit())
 
     def _commit(self) -> Operation[None]:
-        membership, newest = self.core.membership, self.reading.generation
-        generation = membership.generation
-        known = self.core.fetching.positions()
+        core, newest = self.core, self.reading.generation
+        membership, generation = core.membership, core.membership.generation
+        known = core.fetching.positions()
         offsets = {each: at.offset for each, at in known.items() if each in membership.owned}
         try:
-            yield from self.core.commit(offsets)
+            yield from core.commit(offsets)
         except ClientError as error:
             self.world.note(type(error).__name__.encode())
         else:

@@ -15,6 +15,7 @@ from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.wire.apis.delete_groups import DeleteGroupsRequest
+from ottla.wire.apis.heartbeat import HeartbeatRequest
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.apis.offset_commit import (
     OffsetCommitRequest,
@@ -26,6 +27,7 @@ from ottla.wire.apis.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
+from ottla.wire.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from ottla.wire.apis.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -118,6 +120,29 @@ def test_members_stay_when_a_new_epoch_brings_no_new_leader() -> None:
     assert broker.joined(waiting) is None
     broker.advance(10_000)
     assert broker.joined(waiting).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_a_coordinator_that_stood_still_hears_its_members_before_it_puts_them_out(beats: bool) -> None:
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    waiting = broker.join()
+    broker.advance(10_000)
+    member = broker.joined(waiting)
+    share = [SyncGroupRequestAssignment(member_id=member.member_id, assignment=b"all")]
+    sync = SyncGroupRequest(group_id=GROUP, generation_id=1, member_id=member.member_id, assignments=share)
+    assert broker.ask(sync, 0).error_code == ErrorCode.NONE
+    beat = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id=member.member_id)
+
+    broker.clock.now_ms += 20_000  # The process is frozen; what it finds first are its own timers.
+    broker.node.on_tick()
+    broker.settle()
+    if beats:
+        assert broker.ask(beat, 0).error_code == ErrorCode.NONE
+    broker.advance(1_000)
+
+    assert broker.ask(beat, 0).error_code == (ErrorCode.NONE if beats else ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 def test_a_load_goes_on_when_a_new_epoch_brings_no_new_leader() -> None:
