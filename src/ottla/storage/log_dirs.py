@@ -391,7 +391,7 @@ class LogDirs(LogCheckpoints):
 
     def _rolled_in(self, directory: LogDirectory) -> list[Log]:
         """Logs with finished segments in a directory; a copy is synced when it is complete."""
-        rolled = [self.logs.get(partition) for partition in directory.rolled]
+        rolled = [self.logs.get(partition) for partition in sorted(directory.rolled)]
         return [each for each in rolled if each is not None and each.home.directory is directory]
 
     def remove_garbage(self, now_ms: int) -> None:

@@ -100,7 +100,7 @@ class GroupConsumerCore:
     def take_over(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
         rows = yield from self._stable_offsets(partitions)
         starts: dict[TopicPartition, Position] = {}
-        for tp in partitions:
+        for tp in sorted(partitions):
             row = rows.get(tp)
             if row is not None and row.committed_offset >= 0:
                 self._committed[tp] = row.committed_offset

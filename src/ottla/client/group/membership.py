@@ -298,7 +298,7 @@ class Membership:
         if name not in ASSIGNORS:
             raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, name)
         members = [decode_member(name, row) for row in joined.members]
-        topics = {topic for member in members for topic in member.topics}
+        topics = sorted({topic for member in members for topic in member.topics})
         self._engine.want_topics(*topics)
         yield from self._engine.refresh(self._engine.now_ms + self._engine.config.request_timeout_ms)
         self._counts = self._counts_of(topics)

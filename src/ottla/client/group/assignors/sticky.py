@@ -69,7 +69,7 @@ class _Balance:
         known = set(self._partitions)
         claims: dict[TopicPartition, tuple[int, str | None]] = {}
         for member in self._members:
-            for tp in set(member.owned) & known:
+            for tp in sorted(set(member.owned) & known):
                 if tp.topic not in member.topics:
                     continue
                 generation, _ = claims.get(tp, (None, None))
