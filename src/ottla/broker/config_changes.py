@@ -16,7 +16,6 @@ from ottla.broker.config_resources import (
 )
 from ottla.broker.config_writer import entity_path, write_overrides
 from ottla.broker.zk_desk import Steps
-from ottla.config.log import LogConfig
 from ottla.config.setting import ConfigType, text_of
 from ottla.model.errors import ErrorCode
 
@@ -58,7 +57,7 @@ def _change_all(
         except InvalidResource as invalid:
             outcomes.append((kind, name, invalid.code, invalid.message))
             continue
-        checked = _checked(resource, change, node.config.log)
+        checked = _checked(node, resource, change)
         refusal = yield from write_overrides(node, entity_path(kind, name), checked, validate_only)
         if refusal is None:
             outcomes.append((kind, name, ErrorCode.NONE, None))
@@ -68,14 +67,14 @@ def _change_all(
 
 
 def _checked(
-    resource: Any, change: Callable[[Any, Mapping[str, str]], dict[str, str]], defaults: LogConfig
+    node: "Node", resource: Any, change: Callable[[Any, Mapping[str, str]], dict[str, str]]
 ) -> Callable[[Mapping[str, str]], dict[str, str]]:
     def checked(before: Mapping[str, str]) -> dict[str, str]:
         after = change(resource, before)
         if resource.resource_type == TOPIC:
-            check_topic_changes(resource.resource_name, before, after, defaults)
+            check_topic_changes(resource.resource_name, before, after, node.config.log)
         else:
-            check_broker_changes(before, after, is_default=not resource.resource_name)
+            check_broker_changes(node, before, after, is_default=not resource.resource_name)
         return after
 
     return checked

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ottla.config.broker_checks import broken_requirements, why_not_while_running
+from ottla.config.broker_file import effective_values
 from ottla.config.definitions import broker_settings, dynamic_only_settings, topic_settings
 from ottla.config.log import LogConfig
 from ottla.config.setting import BadValue, Scope, Setting, Standing
@@ -73,7 +75,9 @@ def check_topic_changes(
         raise InvalidResource(ErrorCode.INVALID_CONFIG, conflict)
 
 
-def check_broker_changes(before: Mapping[str, str], after: Mapping[str, str], *, is_default: bool) -> None:
+def check_broker_changes(
+    node: "Node", before: Mapping[str, str], after: Mapping[str, str], *, is_default: bool
+) -> None:
     """All values must be sound, and the new ones such as this broker, or all, can take at run time.
 
     What others have stored is left alone: a broker of Apache's may have use for it.
@@ -92,6 +96,13 @@ def check_broker_changes(before: Mapping[str, str], after: Mapping[str, str], *,
         is_promise = setting.standing is Standing.PROMISE and value != setting.default
         if is_new and (is_promise or key in NOT_WHILE_RUNNING):
             raise _invalid(f"Ottla cannot do this while it runs: {key}")
+    own, default = node.configs.broker_overrides()
+    layers = (after, own) if is_default else (default, after)
+    values = effective_values(node.configs.static.originals, *layers)
+    for broken in broken_requirements(values):
+        raise _invalid(f"requirement failed: {broken}")
+    if why := why_not_while_running(node.configs.values, values):
+        raise _invalid(f"Invalid dynamic configuration: {why}")
 
 
 def _check_may_change(setting: Setting, is_default: bool) -> None:

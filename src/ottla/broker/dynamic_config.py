@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.zk_desk import Pause, Steps, persistently
 from ottla.config.areas import BrokerConfig
-from ottla.config.broker_file import unusable, with_dynamic
+from ottla.config.broker_checks import broken_requirements
+from ottla.config.broker_file import effective_values, unusable, with_values
 from ottla.config.log import LogConfig
+from ottla.config.setting import Value
 from ottla.config.topic_config import with_overrides
 from ottla.zookeeper import paths
 from ottla.zookeeper.batches import halves
@@ -56,12 +58,15 @@ class DynamicConfigs:
         "_topic_overrides",
         "broker",
         "static",
+        "values",
     )
 
     def __init__(self, node: "Node", static: BrokerConfig) -> None:
         self._node = node
         self.static = static
         self.broker = static
+        self.values: dict[str, Value] = effective_values(static.originals)
+        """Every setting's value now."""
         self._default_overrides: dict[str, str] = {}
         self._own_overrides: dict[str, str] = {}
         self._topic_overrides: dict[str, dict[str, str]] = {}
@@ -179,8 +184,15 @@ class DynamicConfigs:
             self._node.controller.on_topic_config_changed(topic, config)
 
     def _rebuild(self) -> None:
+        """What does not go together, whoever stored it, leaves everything as it is."""
         before = self.broker
-        self.broker = with_dynamic(self.static, self._default_overrides, self._own_overrides)
+        values = effective_values(self.static.originals, self._default_overrides, self._own_overrides)
+        broken = broken_requirements(values)
+        if broken:
+            log.error("broker settings cannot be applied reason=%s", "; ".join(broken))
+            return
+        self.values = values
+        self.broker = with_values(self.static, values)
         if self.broker == before:
             return
         if self._node.is_started:

@@ -17,6 +17,7 @@ from ottla.config.areas import (
     ZooKeeperConfig,
     parse_address,
 )
+from ottla.config.broker_checks import broken_requirements
 from ottla.config.definitions import broker_settings, dynamic_only_settings
 from ottla.config.group import GroupConfig
 from ottla.config.listeners import read_listeners
@@ -89,6 +90,7 @@ def _check_together(properties: Mapping[str, str], values: dict[str, Value], pro
             problems.append(f"ottla.metrics.listener={metrics}: write host:port, such as 127.0.0.1:9404")
     _check_identity(properties, values, problems)
     _check_replication(values, problems)
+    problems += broken_requirements(values)
 
 
 def _check_identity(properties: Mapping[str, str], values: dict[str, Value], problems: list[str]) -> None:
@@ -194,6 +196,9 @@ def unusable(layer: Mapping[str, str]) -> dict[str, str]:
 
 def with_dynamic(config: BrokerConfig, *layers: Mapping[str, str]) -> BrokerConfig:
     """The settings with ZooKeeper's overrides over them, later layers over earlier ones."""
-    values = effective_values(config.originals, *layers)
-    values["broker.id"] = config.broker_id
-    return build(values, config.listeners, config.originals)
+    return with_values(config, effective_values(config.originals, *layers))
+
+
+def with_values(config: BrokerConfig, values: Mapping[str, Value]) -> BrokerConfig:
+    """The same broker with these values of its settings."""
+    return build({**values, "broker.id": config.broker_id}, config.listeners, config.originals)

@@ -1,0 +1,91 @@
+"""Changes of a broker's settings: which are taken while it runs, and what is kept secret."""
+
+import json
+
+import pytest
+
+from ottla.model.errors import ErrorCode
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec_config import encode_config_change
+from ottla.zookeeper.ops import Create
+from support.node_bench import Bench
+from unit.broker.test_settings_apis import BROKER, DELETE, SET, a_bench_with_a_topic, edit, stored
+
+
+def store(bench: Bench, entity: str, **settings: str) -> None:
+    """Somebody writes a broker's settings with a tool of his own."""
+    config = {name.replace("_", "."): value for name, value in settings.items()}
+    node = json.dumps({"version": 1, "config": config}).encode()
+    bench.zk(Create(f"/config/brokers/{entity}", node))
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change(f"brokers/{entity}"), sequential=True))
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("log.retention.ms", "0"),
+        ("log.roll.ms", "0"),
+        ("log.roll.ms", "-5"),
+        ("log.roll.jitter.ms", "-1"),
+        ("log.flush.interval.ms", "-1"),
+        ("log.cleaner.threads", "0"),
+        ("log.cleaner.threads", "3"),
+        ("log.cleaner.dedupe.buffer.size", "1048576"),
+        ("num.replica.fetchers", "0"),
+        ("num.replica.fetchers", "1000000"),
+        ("num.io.threads", "3"),
+        ("num.io.threads", "17"),
+        ("num.network.threads", "7"),
+        ("background.threads", "4"),
+        ("num.recovery.threads.per.data.dir", "3"),
+        ("max.connections", "0"),
+        ("max.connections.per.ip", "0"),
+        ("max.connections.per.ip.overrides", "no host:3"),
+    ],
+)
+def test_a_value_that_a_broker_cannot_run_with_is_refused(name: str, setting: str, value: str) -> None:
+    bench = a_bench_with_a_topic()
+
+    code, message = edit(bench, BROKER, name, (setting, SET, value))
+
+    assert code == ErrorCode.INVALID_REQUEST
+    assert setting.rpartition(".")[0] in (message or "")
+    assert f"/config/brokers/{name or '<default>'}" not in bench.tree.nodes
+
+
+def test_threads_change_step_by_step() -> None:
+    bench = a_bench_with_a_topic()
+    fetchers = "num.replica.fetchers"
+
+    for count in ("2", "4", "3", "6"):
+        assert edit(bench, BROKER, "1", (fetchers, SET, count)) == (ErrorCode.NONE, None)
+
+    assert bench.node.config.replication.num_replica_fetchers == 6
+    assert edit(bench, BROKER, "1", (fetchers, DELETE, None))[0] == ErrorCode.INVALID_REQUEST
+    assert edit(bench, BROKER, "", (fetchers, SET, "1000")) == (ErrorCode.NONE, None)
+    assert bench.node.config.replication.num_replica_fetchers == 6
+
+
+def test_a_value_is_judged_beside_those_that_it_will_stand_with() -> None:
+    bench = a_bench_with_a_topic(max_connections_per_ip_overrides="127.0.0.1:5")
+    assert edit(bench, BROKER, "", ("max.connections.per.ip", SET, "0")) == (ErrorCode.NONE, None)
+
+    code, _ = edit(bench, BROKER, "1", ("max.connections.per.ip.overrides", SET, ""))
+
+    assert code == ErrorCode.INVALID_REQUEST
+
+
+def test_what_others_have_stored_and_no_broker_can_run_with_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = a_bench_with_a_topic(log_roll_ms=5_000)
+
+    store(bench, "1", log_roll_ms="0", log_retention_ms="77")
+
+    assert bench.node.config.log.segment_ms == 5_000
+    assert bench.node.config.log.retention_ms != 77
+    assert "cannot be applied" in caplog.text
+    assert edit(bench, BROKER, "1", ("log.roll.ms", SET, "6000")) == (ErrorCode.NONE, None)
+    assert stored(bench, "brokers/1") == {"log.roll.ms": "6000", "log.retention.ms": "77"}
+    assert bench.node.config.log.retention_ms == 77
