@@ -53,6 +53,7 @@ def _change_all(
         try:
             if counts[kind, name] > 1:
                 raise InvalidResource(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            _check_rows(resource.configs)
             _check_resource(node, kind, name)
         except InvalidResource as invalid:
             outcomes.append((kind, name, invalid.code, invalid.message))
@@ -80,6 +81,19 @@ def _checked(
     return checked
 
 
+def _check_rows(rows: Sequence[Any]) -> None:
+    """Of both APIs: each setting once, and a value wherever one is wanted."""
+    if len({row.name for row in rows}) < len(rows):
+        raise InvalidResource(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    without = [
+        row.name for row in rows if row.value is None and getattr(row, "config_operation", SET) != DELETE
+    ]
+    if without:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(without)}"
+        )
+
+
 def _check_resource(node: "Node", kind: int, name: str) -> None:
     if kind == TOPIC:
         if not name:
@@ -100,26 +114,13 @@ def _check_resource(node: "Node", kind: int, name: str) -> None:
 
 def replaced(rows: Sequence[tuple[str, str | None]]) -> dict[str, str]:
     """The overrides as AlterConfigs gives them."""
-    return dict(_with_values(rows))
-
-
-def _with_values(rows: Sequence[tuple[str, str | None]]) -> list[tuple[str, str]]:
-    without = [name for name, value in rows if value is None]
-    if without:
-        raise InvalidResource(
-            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without)}"
-        )
-    return [(name, value) for name, value in rows if value is not None]
+    return {name: value for name, value in rows if value is not None}
 
 
 def edited(
     kind: int, before: Mapping[str, str], rows: Sequence[tuple[str, int, str | None]]
 ) -> dict[str, str]:
     """The overrides after IncrementalAlterConfigs' operations on them."""
-    counts = Counter(name for name, _, _ in rows)
-    if any(count > 1 for count in counts.values()):
-        raise InvalidResource(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    _with_values([(name, value) for name, operation, value in rows if operation != DELETE])
     after = dict(before)
     for name, operation, value in rows:
         if operation == DELETE:
@@ -128,6 +129,8 @@ def edited(
             after[name] = value or ""
         elif operation in (APPEND, SUBTRACT):
             after[name] = _list_edited(kind, name, operation, before.get(name), value or "")
+        elif kind == BROKER:
+            raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
         else:
             raise InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     return after

@@ -18,7 +18,7 @@ from ottla.config.areas import (
     parse_address,
 )
 from ottla.config.broker_checks import broken_requirements
-from ottla.config.definitions import broker_settings, dynamic_only_settings
+from ottla.config.definitions import all_broker_settings, broker_settings
 from ottla.config.group import GroupConfig
 from ottla.config.listeners import read_listeners
 from ottla.config.setting import BadValue, Scope, Standing, Value
@@ -167,7 +167,7 @@ def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -
 
     What cannot be changed at run time, or does not parse, is left as the file has it.
     """
-    settings = broker_settings() | dynamic_only_settings()
+    settings = all_broker_settings()
     values = {name: setting.default for name, setting in settings.items()}
     for texts, is_dynamic in ((originals, False), *((layer, True) for layer in layers)):
         for name, text in texts.items():
@@ -183,7 +183,7 @@ def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -
 
 def unusable(layer: Mapping[str, str]) -> dict[str, str]:
     """The settings of a layer whose values do not parse, and why: ``effective_values`` passes over them."""
-    settings = broker_settings() | dynamic_only_settings()
+    settings = all_broker_settings()
     reasons: dict[str, str] = {}
     for name, text in layer.items():
         try:

@@ -20,6 +20,7 @@ from ottla.config.tables import (
 
 _NO_EFFECT_DOC = "Accepted so that Kafka's files can be used as they are; it has no effect in Ottla."
 _PROMISE_DOC = "Ottla does not do what this asks for: only the default is accepted."
+_OF_A_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)")
 
 DYNAMIC_ONLY_TABLE = """
@@ -49,6 +50,34 @@ def broker_settings() -> dict[str, Setting]:
 def dynamic_only_settings() -> dict[str, Setting]:
     """What a broker can be told through ZooKeeper alone: the rates of the replication throttle."""
     return {setting.name: setting for setting, _ in _read(DYNAMIC_ONLY_TABLE, Standing.OBEYED)}
+
+
+@cache
+def all_broker_settings() -> dict[str, Setting]:
+    """Everything that a broker may be told, by its file or through ZooKeeper."""
+    return broker_settings() | dynamic_only_settings()
+
+
+def name_without_listener(name: str) -> str | None:
+    """The setting in ``listener.name.<listener>.<setting>``; None where a name is not of that kind."""
+    found = _OF_A_LISTENER.fullmatch(name)
+    return found[1] if found is not None else None
+
+
+def broker_setting(name: str) -> Setting | None:
+    """What the tables say of a broker's setting, also of one for a single listener."""
+    return all_broker_settings().get(name) or all_broker_settings().get(name_without_listener(name) or "")
+
+
+@cache
+def _passwords() -> tuple[str, ...]:
+    settings = all_broker_settings().values()
+    return tuple(setting.name for setting in settings if setting.is_sensitive)
+
+
+def is_password(name: str) -> bool:
+    """Whatever is called like a password is one, for whichever listener and mechanism."""
+    return name.endswith(_passwords())
 
 
 @cache

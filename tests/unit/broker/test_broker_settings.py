@@ -89,3 +89,57 @@ def test_what_others_have_stored_and_no_broker_can_run_with_changes_nothing(
     assert edit(bench, BROKER, "1", ("log.roll.ms", SET, "6000")) == (ErrorCode.NONE, None)
     assert stored(bench, "brokers/1") == {"log.roll.ms": "6000", "log.retention.ms": "77"}
     assert bench.node.config.log.retention_ms == 77
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "code"),
+    [
+        ("1", "ssl.keystore.password", ErrorCode.INVALID_REQUEST),
+        ("1", "ssl.keystore.location", ErrorCode.INVALID_REQUEST),
+        ("", "ssl.keystore.password", ErrorCode.INVALID_REQUEST),
+        ("1", "password.encoder.secret", ErrorCode.INVALID_REQUEST),
+        ("1", "listener.name.inside.ssl.keystore.password", ErrorCode.INVALID_CONFIG),
+        ("1", "listener.name.inside.plain.sasl.jaas.config", ErrorCode.INVALID_CONFIG),
+        ("1", "sasl.jaas.config", ErrorCode.INVALID_CONFIG),
+        ("1", "my.own.ssl.key.password", ErrorCode.INVALID_CONFIG),
+        ("", "my.own.ssl.key.password", ErrorCode.INVALID_CONFIG),
+        ("", "listener.name.inside.ssl.keystore.location", ErrorCode.INVALID_REQUEST),
+        ("", "listener.name.inside.anything", ErrorCode.INVALID_REQUEST),
+        ("1", "listener.name.inside.max.connections", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_passwords_and_what_belongs_to_one_listener_are_not_stored_for_all_to_read(
+    name: str, setting: str, code: ErrorCode
+) -> None:
+    bench = a_bench_with_a_topic()
+
+    answered, message = edit(bench, BROKER, name, (setting, SET, "secret"))
+
+    assert answered == code, message
+    assert f"/config/brokers/{name or '<default>'}" not in bench.tree.nodes
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("1", "listener.name.inside.ssl.keystore.location", "/a"),
+        ("", "listener.name.inside.max.connections", "5"),
+        ("1", "my.own", "x"),
+        ("", "my.own", "x"),
+    ],
+)
+def test_what_is_no_secret_is_stored(name: str, setting: str, value: str) -> None:
+    bench = a_bench_with_a_topic()
+
+    assert edit(bench, BROKER, name, (setting, SET, value)) == (ErrorCode.NONE, None)
+
+    assert stored(bench, f"brokers/{name or '<default>'}") == {setting: value}
+
+
+def test_a_password_that_a_broker_of_apaches_has_stored_stays_with_the_rest() -> None:
+    bench = a_bench_with_a_topic()
+    store(bench, "1", sasl_jaas_config="encoded")
+
+    assert edit(bench, BROKER, "1", ("log.retention.ms", SET, "7")) == (ErrorCode.NONE, None)
+
+    assert stored(bench, "brokers/1") == {"sasl.jaas.config": "encoded", "log.retention.ms": "7"}
