@@ -5,8 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.broker.config_resources import (
+    APPEND,
     BROKER,
+    BROKER_LOGGER,
     CLIENT_METRICS,
+    DELETE,
+    SET,
+    SUBTRACT,
     TOPIC,
     InvalidResource,
     check_broker_changes,
@@ -15,9 +20,11 @@ from ottla.broker.config_resources import (
     setting_of,
 )
 from ottla.broker.config_writer import entity_path, write_overrides
+from ottla.broker.logger_levels import change_levels, check_logger_name
 from ottla.broker.zk_desk import Steps
 from ottla.config.setting import ConfigType, text_of
 from ottla.model.errors import ErrorCode
+from ottla.wire.apis import incremental_alter_configs
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -25,8 +32,6 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = tuple[int, str, int, str | None]
 """Resource type, resource name, error code, error message."""
-
-SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def change_all(
@@ -50,21 +55,37 @@ def _change_all(
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     for resource in resources:
         kind, name = resource.resource_type, resource.resource_name
-        try:
-            if counts[kind, name] > 1:
-                raise InvalidResource(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            _check_rows(resource.configs)
-            _check_resource(node, kind, name)
-        except InvalidResource as invalid:
-            outcomes.append((kind, name, invalid.code, invalid.message))
-            continue
-        checked = _checked(node, resource, change)
-        refusal = yield from write_overrides(node, entity_path(kind, name), checked, validate_only)
+        refusal: InvalidResource | None
+        if counts[kind, name] > 1:
+            refusal = InvalidResource(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        else:
+            refusal = yield from _change_one(node, resource, change, validate_only)
         if refusal is None:
             outcomes.append((kind, name, ErrorCode.NONE, None))
         else:
             outcomes.append((kind, name, refusal.code, refusal.message))
     return outcomes
+
+
+def _change_one(
+    node: "Node",
+    resource: Any,
+    change: Callable[[Any, Mapping[str, str]], dict[str, str]],
+    validate_only: bool,
+) -> Steps[InvalidResource | None]:
+    """The refusal, if any. Levels of loggers are this process' own, and not kept."""
+    kind, name = resource.resource_type, resource.resource_name
+    try:
+        _check_rows(resource.configs)
+        if kind == BROKER_LOGGER and isinstance(resource, incremental_alter_configs.AlterConfigsResource):
+            check_logger_name(node, name)
+            change_levels(resource.configs, validate_only=validate_only)
+            return None
+        _check_resource(node, kind, name)
+    except InvalidResource as invalid:
+        return invalid
+    checked = _checked(node, resource, change)
+    return (yield from write_overrides(node, entity_path(kind, name), checked, validate_only))
 
 
 def _checked(

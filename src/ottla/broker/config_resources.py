@@ -25,6 +25,8 @@ TOPIC = 2
 BROKER = 4
 BROKER_LOGGER = 8
 CLIENT_METRICS = 16
+SET, DELETE, APPEND, SUBTRACT = range(4)
+"""IncrementalAlterConfigs' operations."""
 MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was"
     " sent to an incompatible broker. See the broker logs for more details."

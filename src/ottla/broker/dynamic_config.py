@@ -156,9 +156,12 @@ class DynamicConfigs:
     def _read_broker(self, entity: str) -> Steps[None]:
         result = yield from _read_until_shown(GetData(paths.config_entity("brokers", entity)))
         overrides = self._overrides_of(result, f"brokers/{entity}")
+        is_default = entity == paths.DEFAULT_ENTITY
+        if overrides == (self._default_overrides if is_default else self._own_overrides):
+            return
         for name, why in unusable(overrides).items():
             log.warning("a setting is ignored entity=brokers/%s setting=%s reason=%s", entity, name, why)
-        if entity == paths.DEFAULT_ENTITY:
+        if is_default:
             self._default_overrides = overrides
         else:
             self._own_overrides = overrides

@@ -21,6 +21,14 @@ from ottla.config.tables import (
 _NO_EFFECT_DOC = "Accepted so that Kafka's files can be used as they are; it has no effect in Ottla."
 _PROMISE_DOC = "Ottla does not do what this asks for: only the default is accepted."
 _OF_A_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_OF_A_MECHANISM = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+"""Settings with the name of a mechanism between the listener's and their own."""
 _RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)")
 
 DYNAMIC_ONLY_TABLE = """
@@ -61,7 +69,9 @@ def all_broker_settings() -> dict[str, Setting]:
 def name_without_listener(name: str) -> str | None:
     """The setting in ``listener.name.<listener>.<setting>``; None where a name is not of that kind."""
     found = _OF_A_LISTENER.fullmatch(name)
-    return found[1] if found is not None else None
+    if found is None:
+        return None
+    return next((each for each in _OF_A_MECHANISM if found[1].endswith(each)), found[1])
 
 
 def broker_setting(name: str) -> Setting | None:

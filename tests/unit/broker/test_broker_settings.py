@@ -9,7 +9,18 @@ from ottla.zookeeper import paths
 from ottla.zookeeper.codec_config import encode_config_change
 from ottla.zookeeper.ops import Create
 from support.node_bench import Bench
-from unit.broker.test_settings_apis import BROKER, DELETE, SET, a_bench_with_a_topic, edit, stored
+from unit.broker.test_settings_apis import (
+    BROKER,
+    DELETE,
+    SET,
+    TOPIC,
+    a_bench_with_a_topic,
+    describe,
+    edit,
+    stored,
+)
+
+UNKNOWN, STRING, LONG, PASSWORD = 0, 2, 5, 9
 
 
 def store(bench: Bench, entity: str, **settings: str) -> None:
@@ -143,3 +154,67 @@ def test_a_password_that_a_broker_of_apaches_has_stored_stays_with_the_rest() ->
     assert edit(bench, BROKER, "1", ("log.retention.ms", SET, "7")) == (ErrorCode.NONE, None)
 
     assert stored(bench, "brokers/1") == {"sasl.jaas.config": "encoded", "log.retention.ms": "7"}
+
+
+def test_names_that_nobody_knows_are_shown_without_their_values() -> None:
+    bench = a_bench_with_a_topic(my_secret="in the file")
+    edit(bench, BROKER, "1", ("our.secret", SET, "for one"))
+    edit(bench, BROKER, "", ("all.secrets", SET, "for all"))
+    bench.zk(Create("/config/topics/orders", b'{"version":1,"config":{"its.secret":"x","flush.ms":"5"}}'))
+
+    own, default, topic = (
+        describe(bench, BROKER, "1"),
+        describe(bench, BROKER, ""),
+        describe(bench, TOPIC, "orders"),
+    )
+
+    for row, source, is_read_only in (
+        (own["my.secret"], 4, True),
+        (own["our.secret"], 2, True),
+        (own["all.secrets"], 3, True),
+        (default["all.secrets"], 3, True),
+        (topic["its.secret"], 1, False),
+    ):
+        assert row.value is None
+        assert row.is_sensitive
+        assert (row.config_type, row.config_source, row.read_only) == (UNKNOWN, source, is_read_only)
+        assert [(each.name, each.value, each.source) for each in row.synonyms] == [(row.name, None, source)]
+        assert row.documentation is None
+    assert list(default) == ["all.secrets"]
+    assert (topic["flush.ms"].value, topic["flush.ms"].is_sensitive) == ("5", False)
+
+
+def test_settings_of_one_listener_are_shown_like_those_of_all() -> None:
+    bench = a_bench_with_a_topic()
+    store(
+        bench,
+        "1",
+        **{
+            "listener.name.inside.ssl.keystore.location": "/a",
+            "listener.name.inside.ssl.keystore.password": "encoded",
+            "listener.name.inside.plain.sasl.jaas.config": "encoded",
+            "leader.replication.throttled.rate": "5",
+        },
+    )
+
+    rows = describe(bench, BROKER, "1")
+
+    location = rows["listener.name.inside.ssl.keystore.location"]
+    assert (location.value, location.config_type, location.read_only) == ("/a", STRING, True)
+    for name in ("ssl.keystore.password", "plain.sasl.jaas.config"):
+        row = rows[f"listener.name.inside.{name}"]
+        assert (row.value, row.config_type, row.is_sensitive) == (None, PASSWORD, True)
+    rate = rows["leader.replication.throttled.rate"]
+    assert (rate.value, rate.config_type, rate.read_only) == ("5", LONG, True)
+
+
+def test_settings_of_all_brokers_say_whether_they_can_be_changed() -> None:
+    bench = a_bench_with_a_topic()
+    store(bench, "<default>", log_retention_ms="7", num_partitions="3")
+
+    rows = describe(bench, BROKER, "")
+
+    assert {name: row.read_only for name, row in rows.items()} == {
+        "log.retention.ms": False,
+        "num.partitions": True,
+    }

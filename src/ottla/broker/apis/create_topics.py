@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_entries import ConfigSource, topic_entries
+from ottla.broker.config_entries import ConfigRows
 from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
 from ottla.broker.topic_requests import TopicPlan, TopicRefused, plan_topic
@@ -105,6 +105,7 @@ def _is_led(node: "Node", plan: TopicPlan) -> bool:
 
 def _response(node: "Node", outcomes: dict[str, Outcome], late: frozenset[str]) -> CreateTopicsResponse:
     rows = []
+    settings = ConfigRows(node)
     for name, outcome in outcomes.items():
         if isinstance(outcome, TopicRefused):
             rows.append(_row(name, outcome.error, outcome.why))
@@ -113,7 +114,7 @@ def _response(node: "Node", outcomes: dict[str, Outcome], late: frozenset[str]) 
             row.topic_id = outcome.topic_id or ZERO_TOPIC_ID
             rows.append(row)
         else:
-            rows.append(_created(node, outcome))
+            rows.append(_created(settings, outcome))
     return CreateTopicsResponse(topics=rows)
 
 
@@ -121,7 +122,7 @@ def _row(name: str, error: ErrorCode, why: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error, error_message=why)
 
 
-def _created(node: "Node", plan: TopicPlan) -> CreatableTopicResult:
+def _created(settings: ConfigRows, plan: TopicPlan) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=plan.name,
         topic_id=plan.topic_id or ZERO_TOPIC_ID,
@@ -129,22 +130,19 @@ def _created(node: "Node", plan: TopicPlan) -> CreatableTopicResult:
         error_message=None,
         num_partitions=len(plan.placement),
         replication_factor=plan.replication_factor,
-        configs=_configs(node, plan),
+        configs=_configs(settings, plan),
     )
 
 
-def _configs(node: "Node", plan: TopicPlan) -> list[CreatableTopicConfigs]:
+def _configs(settings: ConfigRows, plan: TopicPlan) -> list[CreatableTopicConfigs]:
     """The topic's settings as they will hold; its overrides are perhaps not known to this broker yet."""
-    rows = []
-    for entry in topic_entries(node, plan.name, None):
-        own = plan.overrides.get(entry.name)
-        rows.append(
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value if own is None else own,
-                read_only=entry.is_read_only,
-                config_source=entry.source if own is None else ConfigSource.TOPIC,
-                is_sensitive=entry.is_sensitive,
-            )
+    return [
+        CreatableTopicConfigs(
+            name=row.name,
+            value=row.value,
+            read_only=row.read_only,
+            config_source=row.config_source,
+            is_sensitive=row.is_sensitive,
         )
-    return rows
+        for row in settings.of_topic(plan.overrides)
+    ]
