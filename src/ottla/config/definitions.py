@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from ottla.config.areas import parse_connection_overrides
+from ottla.config.kafka_versions import why_no_version
 from ottla.config.setting import Check, ConfigType, Scope, Setting, Standing, Value, at_least, between, one_of
 from ottla.config.tables import (
     cluster,
@@ -138,14 +139,26 @@ def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[
 def _check_of(word: str) -> Check:
     if word == "host:count":
         return _why_no_counts
+    if word == "version":
+        return why_no_version
     if word.startswith(">="):
         return at_least(float(word[2:]) if "." in word else int(word[2:]))
     if word.startswith("{"):
         return one_of(*word[1:-1].split(","))
+    if word.startswith("-1|"):
+        return _or_minus_one(_check_of(word[3:]))
     limits = _RANGE.fullmatch(word)
     assert limits is not None, f"{word!r} is no limit"
     low, high = (float(limit) if "." in limit else int(limit) for limit in limits.groups())
     return between(low, high)
+
+
+def _or_minus_one(check: Check) -> Check:
+    def either(value: Any) -> str | None:
+        why = None if value == -1 else check(value)
+        return f"{why}, or equal to -1" if why is not None else None
+
+    return either
 
 
 def _why_no_counts(value: Any) -> str | None:
