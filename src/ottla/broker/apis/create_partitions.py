@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
-from ottla.broker.topic_requests import TopicRefused, refused_placement, why_unsound
+from ottla.broker.topic_requests import TopicRefused, placement_rule, refused_placement, why_unsound
 from ottla.broker.topic_writer import why_lost_for_good
 from ottla.broker.zk_desk import Steps, persistently
 from ottla.controller.placement import place_replicas, start_for_added_partitions
@@ -171,7 +171,13 @@ def _placed(node: "Node", count: int, before: TopicNode) -> Added | TopicRefused
         len(first),
         len(racks),
         place_replicas(
-            racks, count, len(first), start=start, shift=start, first_partition=len(before.partitions)
+            racks,
+            count,
+            len(first),
+            start=start,
+            shift=start,
+            first_partition=len(before.partitions),
+            rule=placement_rule(node),
         ),
     )
     if isinstance(placed, TopicRefused):
