@@ -5,8 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.broker.config_resources import (
+    APPEND,
     BROKER,
+    BROKER_LOGGER,
     CLIENT_METRICS,
+    DELETE,
+    SET,
+    SUBTRACT,
     TOPIC,
     InvalidResource,
     check_broker_changes,
@@ -15,10 +20,11 @@ from ottla.broker.config_resources import (
     setting_of,
 )
 from ottla.broker.config_writer import entity_path, write_overrides
+from ottla.broker.logger_levels import change_levels, check_logger_name
 from ottla.broker.zk_desk import Steps
-from ottla.config.log import LogConfig
 from ottla.config.setting import ConfigType, text_of
 from ottla.model.errors import ErrorCode
+from ottla.wire.apis import incremental_alter_configs
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -26,8 +32,6 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = tuple[int, str, int, str | None]
 """Resource type, resource name, error code, error message."""
-
-SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def change_all(
@@ -51,15 +55,11 @@ def _change_all(
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     for resource in resources:
         kind, name = resource.resource_type, resource.resource_name
-        try:
-            if counts[kind, name] > 1:
-                raise InvalidResource(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            _check_resource(node, kind, name)
-        except InvalidResource as invalid:
-            outcomes.append((kind, name, invalid.code, invalid.message))
-            continue
-        checked = _checked(resource, change, node.config.log)
-        refusal = yield from write_overrides(node, entity_path(kind, name), checked, validate_only)
+        refusal: InvalidResource | None
+        if counts[kind, name] > 1:
+            refusal = InvalidResource(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        else:
+            refusal = yield from _change_one(node, resource, change, validate_only)
         if refusal is None:
             outcomes.append((kind, name, ErrorCode.NONE, None))
         else:
@@ -67,18 +67,52 @@ def _change_all(
     return outcomes
 
 
+def _change_one(
+    node: "Node",
+    resource: Any,
+    change: Callable[[Any, Mapping[str, str]], dict[str, str]],
+    validate_only: bool,
+) -> Steps[InvalidResource | None]:
+    """The refusal, if any. Levels of loggers are this process' own, and not kept."""
+    kind, name = resource.resource_type, resource.resource_name
+    try:
+        _check_rows(resource.configs)
+        if kind == BROKER_LOGGER and isinstance(resource, incremental_alter_configs.AlterConfigsResource):
+            check_logger_name(node, name)
+            change_levels(resource.configs, validate_only=validate_only)
+            return None
+        _check_resource(node, kind, name)
+    except InvalidResource as invalid:
+        return invalid
+    checked = _checked(node, resource, change)
+    return (yield from write_overrides(node, entity_path(kind, name), checked, validate_only))
+
+
 def _checked(
-    resource: Any, change: Callable[[Any, Mapping[str, str]], dict[str, str]], defaults: LogConfig
+    node: "Node", resource: Any, change: Callable[[Any, Mapping[str, str]], dict[str, str]]
 ) -> Callable[[Mapping[str, str]], dict[str, str]]:
     def checked(before: Mapping[str, str]) -> dict[str, str]:
         after = change(resource, before)
         if resource.resource_type == TOPIC:
-            check_topic_changes(resource.resource_name, before, after, defaults)
+            check_topic_changes(resource.resource_name, before, after, node.config.log)
         else:
-            check_broker_changes(before, after, is_default=not resource.resource_name)
+            check_broker_changes(node, before, after, is_default=not resource.resource_name)
         return after
 
     return checked
+
+
+def _check_rows(rows: Sequence[Any]) -> None:
+    """Of both APIs: each setting once, and a value wherever one is wanted."""
+    if len({row.name for row in rows}) < len(rows):
+        raise InvalidResource(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    without = [
+        row.name for row in rows if row.value is None and getattr(row, "config_operation", SET) != DELETE
+    ]
+    if without:
+        raise InvalidResource(
+            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(without)}"
+        )
 
 
 def _check_resource(node: "Node", kind: int, name: str) -> None:
@@ -101,26 +135,13 @@ def _check_resource(node: "Node", kind: int, name: str) -> None:
 
 def replaced(rows: Sequence[tuple[str, str | None]]) -> dict[str, str]:
     """The overrides as AlterConfigs gives them."""
-    return dict(_with_values(rows))
-
-
-def _with_values(rows: Sequence[tuple[str, str | None]]) -> list[tuple[str, str]]:
-    without = [name for name, value in rows if value is None]
-    if without:
-        raise InvalidResource(
-            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without)}"
-        )
-    return [(name, value) for name, value in rows if value is not None]
+    return {name: value for name, value in rows if value is not None}
 
 
 def edited(
     kind: int, before: Mapping[str, str], rows: Sequence[tuple[str, int, str | None]]
 ) -> dict[str, str]:
     """The overrides after IncrementalAlterConfigs' operations on them."""
-    counts = Counter(name for name, _, _ in rows)
-    if any(count > 1 for count in counts.values()):
-        raise InvalidResource(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    _with_values([(name, value) for name, operation, value in rows if operation != DELETE])
     after = dict(before)
     for name, operation, value in rows:
         if operation == DELETE:
@@ -129,6 +150,8 @@ def edited(
             after[name] = value or ""
         elif operation in (APPEND, SUBTRACT):
             after[name] = _list_edited(kind, name, operation, before.get(name), value or "")
+        elif kind == BROKER:
+            raise InvalidResource(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
         else:
             raise InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     return after

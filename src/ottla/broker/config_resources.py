@@ -1,9 +1,18 @@
 """What settings can belong to, and which changes of them are sound."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.config.definitions import broker_settings, dynamic_only_settings, topic_settings
+from ottla.config.broker_checks import broken_requirements, why_not_while_running
+from ottla.config.broker_file import effective_values
+from ottla.config.definitions import (
+    broker_setting,
+    broker_settings,
+    is_password,
+    name_without_listener,
+    topic_settings,
+)
 from ottla.config.log import LogConfig
 from ottla.config.setting import BadValue, Scope, Setting, Standing
 from ottla.config.topic_config import check_new_override, parse_topic_override, why_in_conflict
@@ -16,6 +25,8 @@ TOPIC = 2
 BROKER = 4
 BROKER_LOGGER = 8
 CLIENT_METRICS = 16
+SET, DELETE, APPEND, SUBTRACT = range(4)
+"""IncrementalAlterConfigs' operations."""
 MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was"
     " sent to an incompatible broker. See the broker logs for more details."
@@ -24,6 +35,24 @@ MALFORMED = (
 
 NOT_WHILE_RUNNING = frozenset({"listeners", "advertised.listeners", "listener.security.protocol.map"})
 """Kafka can change these while it runs; Ottla cannot."""
+OF_ALL_BROKERS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+"""What may be set for one listener of all brokers at once."""
+PER_LISTENER_ALONE = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+"""What Kafka changes for one listener at a time."""
+_BROKER_ID = re.compile(r"[+-]?0*[0-9]{1,10}")
 
 
 class InvalidResource(Exception):
@@ -35,13 +64,17 @@ class InvalidResource(Exception):
         self.message = message
 
 
+def broker_id_of(name: str) -> int | None:
+    """The number that a resource's name is, written as in Java: neither blanks nor underscores."""
+    return int(name) if _BROKER_ID.fullmatch(name) is not None else None
+
+
 def check_broker_name(node: "Node", name: str, *, is_change: bool = False) -> None:
     """A broker speaks for itself alone."""
-    try:
-        broker_id = int(name)
-    except ValueError:
+    broker_id = broker_id_of(name)
+    if broker_id is None:
         kind = "Node" if is_change else "Broker"
-        raise _invalid(f"{kind} id must be an integer, but it is: {name}") from None
+        raise _invalid(f"{kind} id must be an integer, but it is: {name}")
     if broker_id != node.broker_id:
         expected = f"{node.broker_id}" if is_change else f"{node.broker_id} or empty string"
         raise _invalid(f"Unexpected broker id, expected {expected}, but received {name}")
@@ -51,7 +84,7 @@ def setting_of(resource_type: int, name: str) -> Setting | None:
     """What the tables say of a setting of that kind of resource."""
     if resource_type == TOPIC:
         return topic_settings().get(name)
-    return broker_settings().get(name) or dynamic_only_settings().get(name)
+    return broker_setting(name)
 
 
 def check_topic_changes(
@@ -73,35 +106,59 @@ def check_topic_changes(
         raise InvalidResource(ErrorCode.INVALID_CONFIG, conflict)
 
 
-def check_broker_changes(before: Mapping[str, str], after: Mapping[str, str], *, is_default: bool) -> None:
+def check_broker_changes(
+    node: "Node", before: Mapping[str, str], after: Mapping[str, str], *, is_default: bool
+) -> None:
     """All values must be sound, and the new ones such as this broker, or all, can take at run time.
 
     What others have stored is left alone: a broker of Apache's may have use for it.
     """
+    new = [key for key, text in after.items() if before.get(key) != text]
+    for key in new:
+        _check_may_change(key, is_default)
     for key, text in after.items():
-        setting = setting_of(BROKER, key)
-        if setting is None:
-            continue
-        is_new = before.get(key) != text
-        if is_new:
-            _check_may_change(setting, is_default)
-        try:
-            value = setting.parse(text)
-        except BadValue as bad:
-            raise _invalid(f"Invalid value {text} for configuration {key}: {bad}") from None
-        is_promise = setting.standing is Standing.PROMISE and value != setting.default
-        if is_new and (is_promise or key in NOT_WHILE_RUNNING):
-            raise _invalid(f"Ottla cannot do this while it runs: {key}")
+        _check_value(key, text, is_new=key in new)
+    own, default = node.configs.broker_overrides()
+    layers = (after, own) if is_default else (default, after)
+    values = effective_values(node.configs.static.originals, *layers)
+    for broken in broken_requirements(values):
+        raise _invalid(f"requirement failed: {broken}")
+    if why := why_not_while_running(node.configs.values, values):
+        raise _invalid(f"Invalid dynamic configuration: {why}")
+    if passwords := [key for key in new if is_password(key)]:
+        raise InvalidResource(
+            ErrorCode.INVALID_CONFIG, f"Ottla keeps no passwords in ZooKeeper: {', '.join(passwords)}"
+        )
 
 
-def _check_may_change(setting: Setting, is_default: bool) -> None:
-    name = setting.name
-    if setting.scope is Scope.READ_ONLY:
+def _check_may_change(name: str, is_default: bool) -> None:
+    setting = broker_settings().get(name)
+    if setting is not None and setting.scope is Scope.READ_ONLY:
         raise _invalid(f"Cannot update these configs dynamically: Set({name})")
-    if is_default and setting.scope is Scope.PER_BROKER and name not in dynamic_only_settings():
+    if name in PER_LISTENER_ALONE:
+        raise _invalid(
+            "These security configs can be dynamically updated only per-listener using the listener prefix:"
+            f" Set({name})"
+        )
+    of_listener = name_without_listener(name)
+    is_per_broker = of_listener is not None and of_listener not in OF_ALL_BROKERS
+    if is_default and (is_per_broker or (setting is not None and setting.scope is Scope.PER_BROKER)):
         raise _invalid(
             f"Cannot update these configs at default cluster level, broker id must be specified: Set({name})"
         )
+
+
+def _check_value(name: str, text: str, *, is_new: bool) -> None:
+    setting = broker_setting(name)
+    if setting is None:
+        return
+    try:
+        value = setting.parse(text)
+    except BadValue as bad:
+        raise _invalid(f"Invalid value {text} for configuration {name}: {bad}") from None
+    is_promise = setting.standing is Standing.PROMISE and value != setting.default
+    if is_new and (is_promise or name in NOT_WHILE_RUNNING):
+        raise _invalid(f"Ottla cannot do this while it runs: {name}")
 
 
 def _invalid(message: str) -> InvalidResource:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_resources import TOPIC, InvalidResource
+from ottla.broker.config_resources import TOPIC, InvalidResource, broker_id_of
 from ottla.broker.zk_desk import Pause, Steps, persistently
 from ottla.model.errors import ErrorCode
 from ottla.zookeeper import paths
@@ -33,7 +33,7 @@ def entity_path(resource_type: int, name: str) -> str:
     """Where under ``/config`` a resource's overrides stand; an empty name is that of all brokers."""
     if resource_type == TOPIC:
         return f"topics/{name}"
-    return f"brokers/{name or paths.DEFAULT_ENTITY}"
+    return f"brokers/{broker_id_of(name) if name else paths.DEFAULT_ENTITY}"
 
 
 def write_overrides(

@@ -8,23 +8,29 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ottla.broker.zk_desk import Steps, persistently
+from ottla.broker.zk_desk import Pause, Steps, persistently
 from ottla.config.areas import BrokerConfig
-from ottla.config.broker_file import unusable, with_dynamic
+from ottla.config.broker_checks import broken_requirements
+from ottla.config.broker_file import effective_values, unusable, with_values
 from ottla.config.log import LogConfig
+from ottla.config.setting import Value
 from ottla.config.topic_config import with_overrides
 from ottla.zookeeper import paths
+from ottla.zookeeper.batches import halves
 from ottla.zookeeper.codec import MalformedZnode
 from ottla.zookeeper.codec_config import decode_config, decode_config_change
 from ottla.zookeeper.ops import (
     Children,
     Data,
     Delete,
+    Failed,
     GetChildren,
     GetData,
     MultiDone,
     MultiRead,
+    ReadOp,
     WatchEvent,
+    ZkCode,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +41,8 @@ log = logging.getLogger(__name__)
 READS_AT_ONCE = 200
 NOTE_LIFE_MS = 15 * 60 * 1000
 """Notes about changes are removed after a quarter of an hour."""
+READ_AGAIN_MS = 1_000
+"""How long to wait when ZooKeeper refuses to show an entity."""
 
 
 class DynamicConfigs:
@@ -50,12 +58,15 @@ class DynamicConfigs:
         "_topic_overrides",
         "broker",
         "static",
+        "values",
     )
 
     def __init__(self, node: "Node", static: BrokerConfig) -> None:
         self._node = node
         self.static = static
         self.broker = static
+        self.values: dict[str, Value] = effective_values(static.originals)
+        """Every setting's value now."""
         self._default_overrides: dict[str, str] = {}
         self._own_overrides: dict[str, str] = {}
         self._topic_overrides: dict[str, dict[str, str]] = {}
@@ -84,11 +95,11 @@ class DynamicConfigs:
         return self._own_overrides, self._default_overrides
 
     def unread(self, topics: Iterable[str]) -> list[str]:
-        """The topics whose settings have not been read yet, because they are new."""
+        """The topics whose settings have not been read yet."""
         return [topic for topic in topics if topic not in self._topic_overrides]
 
     def read_topics(self, topics: Iterable[str], then: Callable[[], None]) -> None:
-        """Read the settings of new topics, before their logs are made."""
+        """Read the settings of topics before their logs are made, whatever was read under their names."""
         self._node.zk.run(self._read_topics(list(topics)), lambda _: then())
 
     def refresh(self, topics: Iterable[str], and_brokers: bool, then: Callable[[], None]) -> None:
@@ -109,31 +120,48 @@ class DynamicConfigs:
             self._last_note = max((paths.sequence_number(name) for name in notes.names), default=-1)
         listed = yield from persistently(GetChildren(paths.CONFIG_TOPICS))
         if isinstance(listed, Children):
-            yield from self._read_topics(list(listed.names))
+            yield from self._read_topics(sorted({*listed.names, *self._topic_overrides}))
         yield from self._read_broker(paths.DEFAULT_ENTITY)
         yield from self._read_broker(str(self._node.broker_id))
 
     def _refresh(self, topics: list[str], and_brokers: bool) -> Steps[None]:
-        yield from self._read_topics(topics)
+        yield from self._read_again(topics)
         if and_brokers:
             yield from self._read_broker(paths.DEFAULT_ENTITY)
             yield from self._read_broker(str(self._node.broker_id))
 
     def _read_topics(self, topics: list[str]) -> Steps[None]:
+        for topic, overrides in (yield from self._overrides_of_topics(topics)):
+            self._set_topic(topic, overrides)
+
+    def _read_again(self, topics: list[str]) -> Steps[None]:
+        """What is heard of a topic that was deleted meanwhile is not kept for the next one of its name."""
+        for topic, overrides in (yield from self._overrides_of_topics(topics)):
+            if topic in self._topic_overrides or topic in self._node.metadata.topics:
+                self._set_topic(topic, overrides)
+
+    def _overrides_of_topics(self, topics: list[str]) -> Steps[list[tuple[str, dict[str, str]]]]:
+        found: list[tuple[str, dict[str, str]]] = []
         for begin in range(0, len(topics), READS_AT_ONCE):
             some = topics[begin : begin + READS_AT_ONCE]
-            reads = tuple(GetData(paths.config_entity("topics", topic)) for topic in some)
-            done = yield from persistently(MultiRead(reads))
-            results = done.results if isinstance(done, MultiDone) else ()
-            for topic, result in zip(some, results, strict=False):
-                self._set_topic(topic, self._overrides_of(result, f"topics/{topic}"))
+            results = yield from _read_all(
+                MultiRead(tuple(GetData(paths.config_entity("topics", topic)) for topic in some))
+            )
+            found += [
+                (topic, self._overrides_of(result, f"topics/{topic}"))
+                for topic, result in zip(some, results, strict=True)
+            ]
+        return found
 
     def _read_broker(self, entity: str) -> Steps[None]:
-        result = yield from persistently(GetData(paths.config_entity("brokers", entity)))
+        result = yield from _read_until_shown(GetData(paths.config_entity("brokers", entity)))
         overrides = self._overrides_of(result, f"brokers/{entity}")
+        is_default = entity == paths.DEFAULT_ENTITY
+        if overrides == (self._default_overrides if is_default else self._own_overrides):
+            return
         for name, why in unusable(overrides).items():
             log.warning("a setting is ignored entity=brokers/%s setting=%s reason=%s", entity, name, why)
-        if entity == paths.DEFAULT_ENTITY:
+        if is_default:
             self._default_overrides = overrides
         else:
             self._own_overrides = overrides
@@ -159,8 +187,15 @@ class DynamicConfigs:
             self._node.controller.on_topic_config_changed(topic, config)
 
     def _rebuild(self) -> None:
+        """What does not go together, whoever stored it, leaves everything as it is."""
         before = self.broker
-        self.broker = with_dynamic(self.static, self._default_overrides, self._own_overrides)
+        values = effective_values(self.static.originals, self._default_overrides, self._own_overrides)
+        broken = broken_requirements(values)
+        if broken:
+            log.error("broker settings cannot be applied reason=%s", "; ".join(broken))
+            return
+        self.values = values
+        self.broker = with_values(self.static, values)
         if self.broker == before:
             return
         if self._node.is_started:
@@ -215,6 +250,31 @@ class DynamicConfigs:
     def _read_entity(self, entity: str) -> Steps[None]:
         kind, _, name = entity.partition("/")
         if kind == "topics":
-            yield from self._read_topics([name])
+            yield from self._read_again([name])
         elif kind == "brokers" and name in (paths.DEFAULT_ENTITY, str(self._node.broker_id)):
             yield from self._read_broker(name)
+
+
+def _read_all(request: MultiRead) -> Steps[list[object]]:
+    """Each node's data, or that it is not there. Nothing else is taken for an answer: a log that is made
+    without its topic's settings may lose what they keep."""
+    done = yield from persistently(request)
+    if isinstance(done, MultiDone):
+        results: list[object] = []
+        for read, result in zip(request.ops, done.results, strict=True):
+            is_refused = isinstance(result, Failed) and result.code is not ZkCode.NO_NODE
+            results.append((yield from _read_until_shown(read)) if is_refused else result)
+        return results
+    if len(request.ops) == 1:
+        return [(yield from _read_until_shown(request.ops[0]))]
+    first, second = halves(request)  # the answer was over the limit
+    return (yield from _read_all(first)) + (yield from _read_all(second))
+
+
+def _read_until_shown(read: ReadOp) -> Steps[object]:
+    while True:
+        result = yield from persistently(read)
+        if not isinstance(result, Failed) or result.code is ZkCode.NO_NODE:
+            return result
+        log.warning("settings cannot be read path=%s code=%s", read.path, result.code.name)
+        yield Pause(READ_AGAIN_MS)

@@ -74,7 +74,8 @@ class MetadataChange:
     controller_changed: bool
     updated: list[TopicPartition] = field(default_factory=list)
     deleted: list[TopicPartition] = field(default_factory=list)
-    deleted_topics: list[str] = field(default_factory=list)
+    deleted_topics: set[str] = field(default_factory=set)
+    """Also such as were not known here: they were deleted while this broker was away."""
 
 
 class MetadataImage:
@@ -145,11 +146,14 @@ class MetadataImage:
 
     def _forget(self, partition: TopicPartition, change: MetadataChange) -> None:
         topic = self.topics.get(partition.topic)
-        if topic is None or topic.partitions.pop(partition.partition, None) is None:
+        if topic is None:
+            change.deleted_topics.add(partition.topic)
+            return
+        if topic.partitions.pop(partition.partition, None) is None:
             return
         topic.encoded.clear()
         change.deleted.append(partition)
         if not topic.partitions:
             del self.topics[partition.topic]
             self.topic_names.pop(topic.topic_id, None)
-            change.deleted_topics.append(partition.topic)
+            change.deleted_topics.add(partition.topic)

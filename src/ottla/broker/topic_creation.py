@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ottla.broker import topic_names
-from ottla.broker.topic_requests import TopicPlan, TopicRefused
+from ottla.broker.topic_requests import TopicPlan, TopicRefused, placement_rule
 from ottla.broker.topic_writer import topics_beside, write_topic
 from ottla.broker.zk_desk import Steps
 from ottla.controller.placement import Placement, PlacementRefused, place_replicas
@@ -124,12 +124,18 @@ class TopicCreation:
             self._under_way.difference_update(plan.name for plan in plans)
 
     def _place(self, partitions: int, replication_factor: int) -> Placement | PlacementRefused:
-        racks = {broker: live.rack for broker, live in self._node.metadata.brokers.items()}
+        brokers = self._node.metadata.brokers
+        racks = {broker: brokers[broker].rack for broker in sorted(brokers)}
         if replication_factor > len(racks):
             return PlacementRefused(
                 f"{replication_factor} replicas are asked for, {len(racks)} brokers are there"
             )
         draw = self._node.random.randrange
         return place_replicas(
-            racks, partitions, replication_factor, start=draw(len(racks)), shift=draw(len(racks))
+            racks,
+            partitions,
+            replication_factor,
+            start=draw(len(racks)),
+            shift=draw(len(racks)),
+            rule=placement_rule(self._node),
         )

@@ -7,6 +7,8 @@ from ottla.model.ids import TopicPartition
 
 NAME_LENGTH_MAX = 249
 DIRECTORY_NAME_MAX = 255
+COPY_TAIL_LENGTH = len(".") + 32 + len("-future")
+"""What a partition's name gets behind it while it is copied to another log directory."""
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
@@ -35,6 +37,11 @@ def may_be_hosted(partition: TopicPartition) -> bool:
         and partition.partition >= 0
         and len(str(partition)) <= DIRECTORY_NAME_MAX
     )
+
+
+def may_be_copied(partition: TopicPartition) -> bool:
+    """Can a copy lie in another log directory? Its name there is longer than the log's."""
+    return len(str(partition)) + COPY_TAIL_LENGTH <= DIRECTORY_NAME_MAX
 
 
 def may_collide(name: str) -> bool:

@@ -147,6 +147,11 @@ def why_unsound(placed: Mapping[int, tuple[BrokerId, ...]], first_partition: int
     return None
 
 
+def placement_rule(node: "Node") -> PlacementRule:
+    """How this broker places replicas that nobody places by hand."""
+    return PlacementRule(node.config.controller.ottla_replica_placement)
+
+
 def _place(node: "Node", topic: CreatableTopic, room: int) -> Steps[Placement | TopicRefused]:
     defaults = node.config.topics
     partitions = topic.num_partitions if topic.num_partitions != -1 else defaults.num_partitions
@@ -163,7 +168,7 @@ def _place(node: "Node", topic: CreatableTopic, room: int) -> Steps[Placement | 
         factor,
         start=node.random.randrange(count),
         shift=node.random.randrange(count),
-        rule=PlacementRule(node.config.controller.ottla_replica_placement),
+        rule=placement_rule(node),
     )
     return (yield from placed_in_turns(rows))
 

@@ -17,7 +17,8 @@ from ottla.config.areas import (
     ZooKeeperConfig,
     parse_address,
 )
-from ottla.config.definitions import broker_settings, dynamic_only_settings
+from ottla.config.broker_checks import broken_requirements
+from ottla.config.definitions import all_broker_settings, broker_settings
 from ottla.config.group import GroupConfig
 from ottla.config.listeners import read_listeners
 from ottla.config.setting import BadValue, Scope, Standing, Value
@@ -87,6 +88,7 @@ def _check_together(properties: Mapping[str, str], values: dict[str, Value], pro
             problems.append(f"ottla.metrics.listener={metrics}: write host:port, such as 127.0.0.1:9404")
     _check_identity(properties, values, problems)
     _check_replication(values, problems)
+    problems += broken_requirements(values)
 
 
 def _check_identity(properties: Mapping[str, str], values: dict[str, Value], problems: list[str]) -> None:
@@ -163,7 +165,7 @@ def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -
 
     What cannot be changed at run time, or does not parse, is left as the file has it.
     """
-    settings = broker_settings() | dynamic_only_settings()
+    settings = all_broker_settings()
     values = {name: setting.default for name, setting in settings.items()}
     for texts, is_dynamic in ((originals, False), *((layer, True) for layer in layers)):
         for name, text in texts.items():
@@ -179,7 +181,7 @@ def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -
 
 def unusable(layer: Mapping[str, str]) -> dict[str, str]:
     """The settings of a layer whose values do not parse, and why: ``effective_values`` passes over them."""
-    settings = broker_settings() | dynamic_only_settings()
+    settings = all_broker_settings()
     reasons: dict[str, str] = {}
     for name, text in layer.items():
         try:
@@ -192,6 +194,9 @@ def unusable(layer: Mapping[str, str]) -> dict[str, str]:
 
 def with_dynamic(config: BrokerConfig, *layers: Mapping[str, str]) -> BrokerConfig:
     """The settings with ZooKeeper's overrides over them, later layers over earlier ones."""
-    values = effective_values(config.originals, *layers)
-    values["broker.id"] = config.broker_id
-    return build(values, config.listeners, config.originals)
+    return with_values(config, effective_values(config.originals, *layers))
+
+
+def with_values(config: BrokerConfig, values: Mapping[str, Value]) -> BrokerConfig:
+    """The same broker with these values of its settings."""
+    return build({**values, "broker.id": config.broker_id}, config.listeners, config.originals)

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from ottla.config.areas import parse_connection_overrides
+from ottla.config.kafka_versions import why_no_version
 from ottla.config.setting import Check, ConfigType, Scope, Setting, Standing, Value, at_least, between, one_of
 from ottla.config.tables import (
     cluster,
@@ -21,6 +22,15 @@ from ottla.config.tables import (
 
 _NO_EFFECT_DOC = "Accepted so that Kafka's files can be used as they are; it has no effect in Ottla."
 _PROMISE_DOC = "Ottla does not do what this asks for: only the default is accepted."
+_OF_A_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_OF_A_MECHANISM = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+"""Settings with the name of a mechanism between the listener's and their own."""
 _RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)")
 
 DYNAMIC_ONLY_TABLE = """
@@ -50,6 +60,36 @@ def broker_settings() -> dict[str, Setting]:
 def dynamic_only_settings() -> dict[str, Setting]:
     """What a broker can be told through ZooKeeper alone: the rates of the replication throttle."""
     return {setting.name: setting for setting, _ in _read(DYNAMIC_ONLY_TABLE, Standing.OBEYED)}
+
+
+@cache
+def all_broker_settings() -> dict[str, Setting]:
+    """Everything that a broker may be told, by its file or through ZooKeeper."""
+    return broker_settings() | dynamic_only_settings()
+
+
+def name_without_listener(name: str) -> str | None:
+    """The setting in ``listener.name.<listener>.<setting>``; None where a name is not of that kind."""
+    found = _OF_A_LISTENER.fullmatch(name)
+    if found is None:
+        return None
+    return next((each for each in _OF_A_MECHANISM if found[1].endswith(each)), found[1])
+
+
+def broker_setting(name: str) -> Setting | None:
+    """What the tables say of a broker's setting, also of one for a single listener."""
+    return all_broker_settings().get(name) or all_broker_settings().get(name_without_listener(name) or "")
+
+
+@cache
+def _passwords() -> tuple[str, ...]:
+    settings = all_broker_settings().values()
+    return tuple(setting.name for setting in settings if setting.is_sensitive)
+
+
+def is_password(name: str) -> bool:
+    """Whatever is called like a password is one, for whichever listener and mechanism."""
+    return name.endswith(_passwords())
 
 
 @cache
@@ -102,14 +142,26 @@ def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[
 def _check_of(word: str) -> Check:
     if word == "host:count":
         return _why_no_counts
+    if word == "version":
+        return why_no_version
     if word.startswith(">="):
         return at_least(float(word[2:]) if "." in word else int(word[2:]))
     if word.startswith("{"):
         return one_of(*word[1:-1].split(","))
+    if word.startswith("-1|"):
+        return _or_minus_one(_check_of(word[3:]))
     limits = _RANGE.fullmatch(word)
     assert limits is not None, f"{word!r} is no limit"
     low, high = (float(limit) if "." in limit else int(limit) for limit in limits.groups())
     return between(low, high)
+
+
+def _or_minus_one(check: Check) -> Check:
+    def either(value: Any) -> str | None:
+        why = None if value == -1 else check(value)
+        return f"{why}, or equal to -1" if why is not None else None
+
+    return either
 
 
 def _why_no_counts(value: Any) -> str | None:

@@ -8,6 +8,7 @@ from ottla.config.definitions import topic_settings, topic_synonyms
 from ottla.config.log import NEVER_MS, LogConfig
 from ottla.config.setting import BadValue, Value
 
+_TIERED = frozenset({"remote.log.copy.disable", "remote.log.delete.on.disable", "remote.storage.enable"})
 _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
@@ -34,10 +35,8 @@ def why_in_conflict(defaults: LogConfig, overrides: Mapping[str, str]) -> str | 
 
 def check_new_override(name: str, text: str | None) -> None:
     """Sound, and nothing that Ottla does not do; what others have stored need be sound alone."""
-    if parse_topic_override(name, text) and name == "remote.storage.enable":
-        raise BadValue(
-            "Invalid value true for configuration remote.storage.enable: Ottla has no tiered storage"
-        )
+    if parse_topic_override(name, text) and name in _TIERED:
+        raise BadValue(f"Invalid value true for configuration {name}: Ottla has no tiered storage")
 
 
 def parse_topic_override(name: str, text: str | None) -> Value:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ottla.storage.disk import Buffer, DirectoryEntry
 
 SECTOR = 512
+NAME_BYTES_MAX = 255
 
 
 class PowerCut(BaseException):
@@ -79,6 +80,12 @@ class NameChange(NamedTuple):
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def _check_name(path: str) -> None:
+    """File systems have room for names of this length."""
+    if len(path.rpartition("/")[2].encode()) > NAME_BYTES_MAX:
+        raise OSError(errno.ENAMETOOLONG, "name too long", path)
 
 
 class CrashFile:
@@ -203,6 +210,7 @@ class CrashDisk:
         self.fail = None
 
     def _change(self, operation: str, change: NameChange) -> None:
+        _check_name(change.new or change.path)
         self._step(operation)
         change.apply(self._names)
         self._unsynced_changes.append(change)

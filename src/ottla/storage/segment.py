@@ -281,7 +281,7 @@ class Segment:
     def _jitter_below(self, bound_ms: int) -> int:
         """How much earlier this segment ends than others of its age. Each has its own number, by its name
         and not by chance, so that a life that is lived again rolls at the same moments."""
-        return crc32(f"{self.home.partition}:{self.base_offset}".encode()) % bound_ms
+        return crc32(f"{self.home.partition}:{self.base_offset}".encode()) % max(1, bound_ms)
 
     # -- batches -----------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ from support.differential.cases_produce import end_offset, produce, read_back
 from support.differential.talk import Cases, Talk
 
 CASES = Cases()
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -77,6 +77,12 @@ def alter_some(
     ("min.insync.replicas", "0"),
     ("message.timestamp.type", "Never"),
     ("unclean.leader.election.enable", "maybe"),
+    ("message.format.version", "banana"),
+    ("message.format.version", "2.8.1"),
+    ("compression.gzip.level", "0"),
+    ("compression.gzip.level", "-1"),
+    ("remote.log.copy.disable", "true"),
+    ("remote.log.delete.on.disable", "true"),
 )
 def alter_configs_of_a_topic(talk: Talk, setting: tuple[str, str | None]) -> None:
     key, value = setting
@@ -91,6 +97,63 @@ def alter_configs_of_resource(talk: Talk, resource: tuple[str, int]) -> None:
     name, kind = resource
     alter(talk, kind, name, {"retention.ms": "1000"})
     alter_some(talk, kind, name, ("retention.ms", SET, "1000"))
+
+
+@CASES.add_for(
+    ("log.retention.ms", "0"),
+    ("log.retention.ms", "-1"),
+    ("log.roll.ms", "0"),
+    ("log.roll.ms", "-5"),
+    ("log.roll.jitter.ms", "-1"),
+    ("log.cleaner.threads", "0"),
+    ("log.cleaner.threads", "100"),
+    ("num.replica.fetchers", "0"),
+    ("num.replica.fetchers", "1000000"),
+    ("num.io.threads", "1000"),
+    ("num.network.threads", "1000"),
+    ("max.connections", "0"),
+    ("max.connections.per.ip", "0"),
+    ("max.connections.per.ip.overrides", "no host:3"),
+    ("ssl.keystore.password", "secret"),
+    ("ssl.keystore.location", "/nowhere"),
+    ("my.own", "x"),
+)
+def alter_configs_of_a_broker(talk: Talk, setting: tuple[str, str]) -> None:
+    key, value = setting
+    for name in (str(talk.target.node_id), ""):
+        alter(talk, BROKER, name, {key: value})
+        alter_some(talk, BROKER, name, (key, SET, value))
+
+
+@CASES.add
+def alter_configs_of_one_listener_of_all_brokers(talk: Talk) -> None:
+    for key in ("ssl.keystore.location", "anything", "max.connections"):
+        alter_some(talk, BROKER, "", (f"listener.name.inside.{key}", SET, "5"))
+
+
+@CASES.add
+def alter_configs_with_an_unknown_operation_and_a_name_twice(talk: Talk) -> None:
+    alter_some(talk, BROKER, str(talk.target.node_id), ("log.retention.ms", 9, "1"))
+    twice = [alter_configs.AlterableConfig("retention.ms", value) for value in ("1", "2")]
+    resource = alter_configs.AlterConfigsResource(TOPIC, talk.topic("packed"), twice)
+    talk.ask(alter_configs.AlterConfigsRequest(resources=[resource], validate_only=True), 2)
+
+
+@CASES.add
+def alter_levels_of_loggers(talk: Talk) -> None:
+    name = str(talk.target.node_id)
+    for change in (
+        ("root", SET, "INFO"),
+        ("root", SET, "LOUD"),
+        ("root", DELETE, None),
+        ("root", APPEND, "INFO"),
+        ("root", 9, "INFO"),
+        ("no.such.logger", SET, "INFO"),
+        ("no.such.logger", DELETE, None),
+    ):
+        alter_some(talk, LOGGER, name, change)
+    alter_some(talk, LOGGER, "x", ("root", SET, "INFO"))
+    alter(talk, LOGGER, name, {"root": "INFO"})
 
 
 @CASES.add

@@ -18,7 +18,7 @@ from support.node_bench import a_config
 
 HERE, THERE = "/a", "/b"
 NAME = TopicPartition(TOPIC, 0)
-NOT_FOUND, STORAGE_ERROR, NOT_AVAILABLE = 57, 56, 9
+NOT_FOUND, STORAGE_ERROR, NOT_AVAILABLE, INVALID_TOPIC = 57, 56, 9, 17
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def broker() -> LedBroker:
 
 
 def alter(broker: LedBroker, path: str, partition: int = 0) -> int:
-    topic = AlterReplicaLogDirTopic(name=TOPIC, partitions=(partition,))
+    topic = AlterReplicaLogDirTopic(name=broker.topic, partitions=(partition,))
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[topic])])
     code: int = broker.ask(request, 2).results[0].partitions[0].error_code
     return code
@@ -242,3 +242,30 @@ def test_broker_that_restarts_in_the_middle_goes_on_with_the_copy(
     assert again.log.directory == THERE
     assert values(again.log) == before
     assert described(again) == {HERE: [], THERE: [(False, 0)]}
+
+
+@pytest.mark.parametrize(("length", "code"), [(213, 0), (214, INVALID_TOPIC), (249, INVALID_TOPIC)])
+def test_a_name_without_room_for_that_of_a_copy_is_refused_and_no_directory_fails(
+    length: int, code: int
+) -> None:
+    broker = LedBroker(a_config(log_dirs=f"{HERE},{THERE}"), brokers=(ME,))
+    broker.topic = "x" * length
+    broker.node.partitions.wished_directories[TopicPartition(broker.topic, 0)] = HERE
+    broker.lead()
+
+    assert alter(broker, THERE) == code
+    broker.advance(1_000)
+
+    assert broker.log.directory == (HERE if code else THERE)
+    assert broker.node.log_dirs.offline == {}
+    assert alter(broker, "/nowhere") == (code or NOT_FOUND)
+
+
+def test_a_log_with_the_longest_name_can_be_deleted() -> None:
+    broker = LedBroker(brokers=(ME,))
+    broker.topic = "x" * 249
+    broker.lead()
+
+    broker.node.partitions.stop_replica(TopicPartition(broker.topic, 0), -2, delete=True)
+
+    assert broker.node.log_dirs.offline == {}

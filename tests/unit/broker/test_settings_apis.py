@@ -84,15 +84,15 @@ def test_a_topics_settings_come_with_source_synonyms_and_meaning() -> None:
 def test_a_brokers_settings_show_file_dynamic_default_and_own() -> None:
     bench = a_bench_with_a_topic(num_partitions=3)
     edit(bench, BROKER, "", ("log.cleaner.threads", SET, "2"))
-    edit(bench, BROKER, "1", ("log.cleaner.threads", SET, "5"))
+    edit(bench, BROKER, "1", ("log.cleaner.threads", SET, "4"))
 
     rows = describe(bench, BROKER, "1")
 
     assert (rows["num.partitions"].value, rows["num.partitions"].config_source) == ("3", 4)
     assert rows["num.partitions"].read_only
     threads = rows["log.cleaner.threads"]
-    assert [(s.value, s.source) for s in threads.synonyms] == [("5", 2), ("2", 3), ("1", 5)]
-    assert threads.value == "5"
+    assert [(s.value, s.source) for s in threads.synonyms] == [("4", 2), ("2", 3), ("1", 5)]
+    assert threads.value == "4"
     assert rows["broker.id"].value == rows["node.id"].value == "1"
     assert describe(bench, BROKER, "")["log.cleaner.threads"].value == "2"
 
@@ -163,6 +163,10 @@ def test_alter_configs_replaces_everything_and_validation_alone_writes_nothing()
         (TOPIC, "orders", ("flush.ms", SET, "x"), ErrorCode.INVALID_CONFIG),
         (TOPIC, "orders", ("flush.ms", SET, None), ErrorCode.INVALID_REQUEST),
         (TOPIC, "orders", ("remote.storage.enable", SET, "true"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("remote.log.copy.disable", SET, "true"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("remote.log.delete.on.disable", SET, "true"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("message.format.version", SET, "banana"), ErrorCode.INVALID_CONFIG),
+        (TOPIC, "orders", ("compression.gzip.level", SET, "0"), ErrorCode.INVALID_CONFIG),
         (TOPIC, "orders", ("flush.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
         (TOPIC, "orders", ("flush.ms", 9, "1"), ErrorCode.UNKNOWN_SERVER_ERROR),
         (BROKER, "2", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
@@ -174,6 +178,12 @@ def test_alter_configs_replaces_everything_and_validation_alone_writes_nothing()
         (BROKER, "1", ("max.connection.creation.rate", SET, "5"), ErrorCode.INVALID_REQUEST),
         (BROKER, "", ("max.connections.per.ip.overrides", SET, "garbage"), ErrorCode.INVALID_REQUEST),
         (BROKER, "1", ("max.connections.per.ip.overrides", SET, "5"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1", ("log.retention.ms", 9, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, " 1 ", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "1_0", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "4294967297", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (BROKER, "9" * 5_000, ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST),
+        (TOPIC, "nowhere", ("flush.ms", SET, None), ErrorCode.INVALID_REQUEST),
         (99, "x", ("a", SET, "b"), ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -187,6 +197,34 @@ def test_a_change_that_is_not_sound_is_refused_and_not_written(
 
     assert answered == code
     assert set(bench.tree.nodes) == set(before)
+
+
+@pytest.mark.parametrize("operations", [(SET, SET), (SET, DELETE), None])
+def test_a_setting_named_twice_is_refused_by_both_apis(operations: tuple[int, int] | None) -> None:
+    bench = a_bench_with_a_topic()
+    if operations is not None:
+        first, second = operations
+        code, _ = edit(bench, TOPIC, "orders", ("flush.ms", first, "1"), ("flush.ms", second, "2"))
+    else:
+        rows = [alter_configs.AlterableConfig(name="flush.ms", value=value) for value in ("1", "2")]
+        resource = alter_configs.AlterConfigsResource(
+            resource_type=TOPIC, resource_name="orders", configs=rows
+        )
+        code = bench.ask(alter_configs.AlterConfigsRequest(resources=[resource]), 2).responses[0].error_code
+
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "/config/topics/orders" not in bench.tree.nodes
+
+
+@pytest.mark.parametrize("name", ["1", "01", "+1", "+0001"])
+def test_a_brokers_number_is_one_however_it_is_written(name: str) -> None:
+    bench = a_bench_with_a_topic()
+
+    assert edit(bench, BROKER, name, ("log.retention.ms", SET, "7")) == (ErrorCode.NONE, None)
+
+    assert stored(bench, "brokers/1") == {"log.retention.ms": "7"}
+    assert bench.node.config.log.retention_ms == 7
+    assert describe(bench, BROKER, name, "log.retention.ms")["log.retention.ms"].value == "7"
 
 
 def test_compaction_lags_must_agree_with_each_other_and_with_the_brokers() -> None:

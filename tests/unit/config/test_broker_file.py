@@ -96,7 +96,7 @@ def test_each_area_gets_its_settings() -> None:
     config = config_of(
         replica_lag_time_max_ms="12345",
         num_partitions="7",
-        connections_max_idle_ms="99",
+        connections_max_idle_ms="999",
         offsets_topic_num_partitions="3",
         transaction_max_timeout_ms="44",
         log_dirs="/one, /two",
@@ -107,7 +107,7 @@ def test_each_area_gets_its_settings() -> None:
 
     assert config.replication.replica_lag_time_max_ms == 12345
     assert config.topics.num_partitions == 7
-    assert config.connections.connections_max_idle_ms == 99
+    assert config.connections.connections_max_idle_ms == 999
     assert config.groups.offsets_topic_num_partitions == 3
     assert config.transactions.transaction_max_timeout_ms == 44
     assert config.log_management.log_dirs == ("/one", "/two")
@@ -168,6 +168,33 @@ def test_the_finest_unit_of_retention_counts(settings: dict[str, str], retention
         ({"log.segment.bytes": "99999999999"}, "Not a number of type INT"),
         ({"log.cleaner.min.cleanable.ratio": "2"}, "no more than 1"),
         ({"compression.type": "brotli"}, "must be one of"),
+        ({"compression.gzip.level": "0"}, "or equal to -1"),
+        ({"log.message.format.version": "banana"}, "banana is not a valid version"),
+        ({"offsets.topic.compression.codec": "5"}, "offsets.topic.compression.codec"),
+        ({"log.roll.ms": "0"}, "log.roll.ms"),
+        ({"log.roll.ms": "-5"}, "log.roll.ms"),
+        ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms"),
+        ({"log.retention.ms": "0"}, "log.retention.ms"),
+        ({"log.retention.minutes": "0"}, "log.retention.ms"),
+        ({"log.retention.hours": "0"}, "log.retention.ms"),
+        ({"log.flush.interval.ms": "-1"}, "log.flush.interval.ms"),
+        ({"log.flush.scheduler.interval.ms": "-1"}, "log.flush.interval.ms"),
+        ({"log.dirs": " , "}, "At least one log directory"),
+        ({"log.dirs": ""}, "At least one log directory"),
+        ({"log.cleaner.threads": "0"}, "log.cleaner.threads"),
+        ({"log.cleaner.threads": "128"}, "log.cleaner.dedupe.buffer.size"),
+        ({"log.cleaner.dedupe.buffer.size": "1048576"}, "log.cleaner.dedupe.buffer.size"),
+        (
+            {"log.cleaner.min.compaction.lag.ms": "3", "log.cleaner.max.compaction.lag.ms": "2"},
+            "log.cleaner.max.compaction.lag.ms",
+        ),
+        ({"num.replica.fetchers": "0"}, "num.replica.fetchers"),
+        ({"max.connections.per.ip": "0"}, "max.connections.per.ip.overrides"),
+        ({"max.connections.per.ip.overrides": "a b:3"}, "invalid addresses : a b"),
+        ({"connections.max.idle.ms": "100"}, "connections.max.idle.ms"),
+        ({"queued.max.request.bytes": "1000"}, "socket.request.max.bytes"),
+        ({"offsets.commit.required.acks": "4"}, "offsets.topic.replication.factor"),
+        ({"offsets.commit.required.acks": "-2"}, "offsets.commit.required.acks"),
     ],
 )
 def test_settings_that_contradict_are_refused_with_words(settings: dict[str, str], words: str) -> None:
@@ -175,6 +202,23 @@ def test_settings_that_contradict_are_refused_with_words(settings: dict[str, str
 
     assert file.config is None
     assert any(words in problem for problem in file.problems), file.problems
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"log.retention.ms": "-1"},
+        {"log.retention.hours": "-7"},
+        {"log.roll.ms": "1", "log.roll.jitter.ms": "0"},
+        {"log.cleaner.threads": "127"},
+        {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:1"},
+        {"connections.max.idle.ms": "-1"},
+        {"offsets.commit.required.acks": "3"},
+        {"num.replica.fetchers": "1000"},
+    ],
+)
+def test_settings_at_the_edge_of_what_is_sound_are_taken(settings: dict[str, str]) -> None:
+    assert read_broker_file({**SOUND, **settings}).problems == []
 
 
 def test_several_listeners_are_told_apart_by_name() -> None:

@@ -43,12 +43,40 @@ def test_the_old_timestamp_difference_counts_where_its_successors_are_silent() -
         ("min.cleanable.dirty.ratio", "1.5"),
         ("leader.replication.throttled.replicas", "0-1"),
         ("remote.storage.enable", "true"),
+        ("remote.log.copy.disable", "true"),
+        ("remote.log.delete.on.disable", "TRUE"),
+        ("compression.gzip.level", "0"),
+        ("compression.gzip.level", "10"),
+        ("compression.gzip.level", "-2"),
+        ("compression.lz4.level", "0"),
+        ("compression.lz4.level", "18"),
+        ("compression.zstd.level", "23"),
+        ("compression.zstd.level", "-131073"),
+        ("message.format.version", "banana"),
+        ("message.format.version", "3.10"),
+        ("message.format.version", "2.8-IV2"),
+        ("message.format.version", "4.0"),
+        ("message.format.version", ""),
         ("preallocate", "1"),
     ],
 )
 def test_what_a_topic_may_not_set_is_refused_by_name(name: str, text: str | None) -> None:
     with pytest.raises(BadValue, match=name.replace(".", r"\.")):
         check_new_override(name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("compression.gzip.level", ("-1", "1", "9")),
+        ("compression.zstd.level", ("-131072", "0", "22")),
+        ("message.format.version", ("0.8.0", "0.10.2", "0.10.2.1", "2.8", "2.8.1", "2.8-IV1", "3.9-IV0")),
+        ("remote.log.copy.disable", ("false",)),
+    ],
+)
+def test_what_a_topic_may_set_is_taken(name: str, texts: tuple[str, ...]) -> None:
+    for text in texts:
+        assert check_topic_overrides({name: text}) == []
 
 
 @pytest.mark.parametrize("text", ["*", "", "0:1,1:2"])

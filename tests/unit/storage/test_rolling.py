@@ -65,6 +65,13 @@ def test_without_jitter_all_end_together() -> None:
     assert rolled(logs, HOUR_MS + 1) == 40
 
 
+def test_a_life_of_no_length_has_no_jitter() -> None:
+    logs = logs_of(LogConfig(segment_ms=0, segment_jitter_ms=HOUR_MS), count=1)
+
+    assert rolled(logs, 0) == 0
+    assert rolled(logs, 1) == 1
+
+
 def test_segment_ends_at_the_same_moment_when_its_life_is_lived_again() -> None:
     config = LogConfig(segment_ms=HOUR_MS, segment_jitter_ms=HOUR_MS)
 

@@ -7,6 +7,7 @@ the copy takes over when it has everything; DescribeLogDirs tells how far it is.
 from typing import TYPE_CHECKING
 
 from ottla.broker.request import Request
+from ottla.broker.topic_names import may_be_copied
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.alter_replica_log_dirs import (
@@ -39,6 +40,8 @@ def handle(node: "Node", request: Request, body: AlterReplicaLogDirsRequest) -> 
 
 
 def _place(node: "Node", path: str, name: TopicPartition) -> ErrorCode:
+    if not may_be_copied(name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path not in node.log_dirs.directories:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if path in node.log_dirs.offline or node.partitions.is_offline(*name):

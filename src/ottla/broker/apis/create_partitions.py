@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
-from ottla.broker.topic_requests import TopicRefused, placed_in_turns, why_unsound
+from ottla.broker.topic_requests import TopicRefused, placed_in_turns, placement_rule, why_unsound
 from ottla.broker.topic_writer import why_lost_for_good
 from ottla.broker.zk_desk import Steps, persistently
 from ottla.controller.placement import placed_rows, start_for_added_partitions
@@ -182,7 +182,13 @@ def _placed(node: "Node", count: int, before: TopicNode) -> Steps[Added | TopicR
     start = start_for_added_partitions(list(racks), first)
     placed = yield from placed_in_turns(
         placed_rows(
-            racks, count, len(first), start=start, shift=start, first_partition=len(before.partitions)
+            racks,
+            count,
+            len(first),
+            start=start,
+            shift=start,
+            first_partition=len(before.partitions),
+            rule=placement_rule(node),
         )
     )
     if isinstance(placed, TopicRefused):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_entries import ConfigSource, topic_entries
+from ottla.broker.config_entries import ConfigRows
 from ottla.broker.controller_steps import Fence
 from ottla.broker.request import Request
 from ottla.broker.topic_names import CLUSTER_METADATA_TOPIC, NamesAlike
@@ -120,6 +120,7 @@ def _response(
 ) -> CreateTopicsResponse:
     """A row for every entry of the request."""
     rows = []
+    settings = ConfigRows(node)
     for topic in topics:
         outcome = outcomes[topic.name]
         if isinstance(outcome, TopicRefused):
@@ -129,7 +130,7 @@ def _response(
             row.topic_id = outcome.topic_id or ZERO_TOPIC_ID
             rows.append(row)
         else:
-            rows.append(_created(node, outcome))
+            rows.append(_created(settings, outcome))
     return CreateTopicsResponse(topics=rows)
 
 
@@ -137,7 +138,7 @@ def _row(name: str, error: ErrorCode, why: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error, error_message=why)
 
 
-def _created(node: "Node", plan: TopicPlan) -> CreatableTopicResult:
+def _created(settings: ConfigRows, plan: TopicPlan) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=plan.name,
         topic_id=plan.topic_id or ZERO_TOPIC_ID,
@@ -145,22 +146,19 @@ def _created(node: "Node", plan: TopicPlan) -> CreatableTopicResult:
         error_message=None,
         num_partitions=len(plan.placement),
         replication_factor=plan.replication_factor,
-        configs=_configs(node, plan),
+        configs=_configs(settings, plan),
     )
 
 
-def _configs(node: "Node", plan: TopicPlan) -> list[CreatableTopicConfigs]:
+def _configs(settings: ConfigRows, plan: TopicPlan) -> list[CreatableTopicConfigs]:
     """The topic's settings as they will hold; its overrides are perhaps not known to this broker yet."""
-    rows = []
-    for entry in topic_entries(node, plan.name, None):
-        own = plan.overrides.get(entry.name)
-        rows.append(
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value if own is None else own,
-                read_only=entry.is_read_only,
-                config_source=entry.source if own is None else ConfigSource.TOPIC,
-                is_sensitive=entry.is_sensitive,
-            )
+    return [
+        CreatableTopicConfigs(
+            name=row.name,
+            value=row.value,
+            read_only=row.read_only,
+            config_source=row.config_source,
+            is_sensitive=row.is_sensitive,
         )
-    return rows
+        for row in settings.of_topic(plan.overrides)
+    ]

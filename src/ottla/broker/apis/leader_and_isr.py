@@ -25,12 +25,12 @@ TOPIC_ERRORS_SINCE = 5
 
 
 def handle(node: "Node", request: Request, body: LeaderAndIsrRequest) -> LeaderAndIsrResponse | None:
-    """Obey, unless a fence stops it. Settings of topics that are new here are read first."""
+    """Obey, unless a fence stops it. Settings of topics that are new here are read first, all at once."""
     error = fence(node, body.controller_epoch, body.broker_epoch, body.is_kraft_controller)
     assigned = _assigned(body)
     if error is not ErrorCode.NONE:
         return _refuse(body, request.api_version, assigned, error)
-    unread = node.configs.unread({each.partition.topic for each in assigned})
+    unread = _unread(node, assigned)
     if unread:
         node.configs.read_topics(unread, lambda: node.orders.carry_out(_obey(node, request, body, assigned)))
     else:
@@ -51,6 +51,22 @@ def _assigned(body: LeaderAndIsrRequest) -> list[Assigned]:
             for state in topic.partition_states
         ]
     return list({each.partition: each for each in assigned}.values())
+
+
+def _unread(node: "Node", assigned: list[Assigned]) -> set[str]:
+    """The topics whose settings are not known.
+
+    What was read under a name is this topic's if a log of this topic was here: then it was there at the
+    time. Otherwise it may be that of a topic of the same name that was deleted.
+    """
+    logs = node.log_dirs.logs
+    topics = {each.partition.topic for each in assigned}
+    known = {
+        each.partition.topic
+        for each in assigned
+        if (own := logs.get(each.partition)) is not None and (own.topic_id or ZERO_TOPIC_ID) == each.topic_id
+    }
+    return topics - known | set(node.configs.unread(known))
 
 
 def _obey(

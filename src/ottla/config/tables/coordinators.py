@@ -21,7 +21,7 @@ offsets.retention.check.interval.ms long 600000 >=1
     How often expired offsets are looked for.
 offsets.retention.minutes int 10080 >=1
     How long the offsets of an empty group are kept.
-offsets.topic.compression.codec int 0 no-effect
+offsets.topic.compression.codec int 0 0..4 no-effect
     The codec of the offsets topic, by its number.
 offsets.topic.num.partitions int 50 >=1
     How many partitions the offsets topic gets.

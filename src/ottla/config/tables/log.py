@@ -7,7 +7,7 @@ log.dirs string null
     The directories of the logs, separated by commas.
 compression.type string producer {uncompressed,zstd,lz4,snappy,gzip,producer} cluster-wide
     How records are stored: as the producer sent them, or recompressed with this codec.
-compression.gzip.level int -1 -1..9 cluster-wide no-effect
+compression.gzip.level int -1 -1|1..9 cluster-wide no-effect
     The level when the broker itself compresses with gzip.
 compression.lz4.level int 9 1..17 cluster-wide no-effect
     The level when the broker itself compresses with lz4.
@@ -53,7 +53,7 @@ log.index.size.max.bytes int 10485760 >=4 cluster-wide
     The largest size of an offset index.
 log.message.downconversion.enable boolean true cluster-wide no-effect
     Whether records are converted for clients of old formats.
-log.message.format.version string 3.0-IV1 no-effect
+log.message.format.version string 3.0-IV1 version no-effect
     The record format, which is the same since Kafka 3.0.
 log.message.timestamp.after.max.ms long 9223372036854775807 >=0 cluster-wide
     How far a record's timestamp may lie after the broker's time.

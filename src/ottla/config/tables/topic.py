@@ -3,7 +3,7 @@
 TABLE = """
 cleanup.policy list delete {compact,delete} <log.cleanup.policy
     What happens to old segments: delete, compact, or both.
-compression.gzip.level int -1 -1..9 <compression.gzip.level no-effect
+compression.gzip.level int -1 -1|1..9 <compression.gzip.level no-effect
     The level when the broker itself compresses with gzip.
 compression.lz4.level int 9 1..17 <compression.lz4.level no-effect
     The level when the broker itself compresses with lz4.
@@ -35,7 +35,7 @@ max.message.bytes int 1048588 >=0 <message.max.bytes
     The largest batch that is accepted.
 message.downconversion.enable boolean true <log.message.downconversion.enable no-effect
     Whether records are converted for clients of old formats.
-message.format.version string 3.0-IV1 <log.message.format.version no-effect
+message.format.version string 3.0-IV1 version <log.message.format.version no-effect
     The record format, which is the same since Kafka 3.0.
 message.timestamp.after.max.ms long 9223372036854775807 >=0 <log.message.timestamp.after.max.ms
     How far a record's timestamp may lie after the broker's time.
