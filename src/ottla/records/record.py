@@ -14,6 +14,9 @@ RECORD_SIZE_MIN = 7
 
 UNBOUNDED = 2**31 - 1
 
+_LONGS = 1 << 64
+_LONG_MAX = (1 << 63) - 1
+
 
 class Record(NamedTuple):
     """One record; a builder assigns ``offset`` itself."""
@@ -38,6 +41,11 @@ class RecordFrame(NamedTuple):
     value_length: int
     headers_start: int
     header_count: int
+
+
+def as_long(number: int) -> int:
+    """A sum as Java's ``long`` has it: behind the largest number of 64 bits comes the smallest."""
+    return number if -_LONG_MAX <= number <= _LONG_MAX else (number + _LONG_MAX + 1) % _LONGS - _LONG_MAX - 1
 
 
 def records_area(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> Buffer:
@@ -131,9 +139,10 @@ def read_records(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> I
     Raises ``CorruptRecords`` for anything unsound; ``limit`` bounds the plain bytes.
     """
     area = bytes(records_area(view, header, limit))
+    base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
     for frame in frames(area, header.record_count):
-        timestamp = header.base_timestamp + frame.timestamp_delta if append_time is None else append_time
+        timestamp = as_long(base_timestamp + frame.timestamp_delta) if append_time is None else append_time
         yield Record(
             _part(area, frame.key_start, frame.key_length),
             _part(area, frame.value_start, frame.value_length),
