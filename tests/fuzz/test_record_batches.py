@@ -10,12 +10,13 @@ import pytest
 
 from ottla.config.log import LogConfig
 from ottla.records.batch import CorruptRecords, batches, crc_is_valid, read_header, seal
-from ottla.records.builder import assemble, build_batch
+from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker, read_end_marker
-from ottla.records.record import Record, read_records, records_area, write_record
+from ottla.records.record import Record, read_records, records_area
 from ottla.records.validate import Refused, Validated, parse_produced, validate_for_append
-from ottla.records.varint import read_varint, write_varint
+from ottla.records.varint import read_varint
+from support.crafted import crafted
 from support.mutations import mutated
 
 TIMES = int(os.environ.get("OTTLA_FUZZ_N", "4000"))
@@ -47,34 +48,6 @@ def spoiled(random: Random, content: bytes) -> bytes:
         size = min(12 + max(49, int.from_bytes(changed[8:12], "big")), len(changed))
         seal(changed, 0, size)
     return bytes(changed)
-
-
-TIMES_OF_RECORDS = (0, -1, 1_000, 2**63 - 1, -(2**63))
-BYTES_OF_NUMBERS = (0x00, 0x01, 0x02, 0x0C, 0x7F, 0x80, 0x88, 0xFE, 0xFF)
-
-
-def crafted(random: Random) -> bytes:
-    """A batch with a right header and checksum, times at the ends of what can be, and a record or two whose
-    length is right and whose inside is not."""
-    count = random.choice((1, 2, 4, 5, 40))
-    spoiled_records = random.choice(([], [count - 1], random.sample(range(count), random.randint(1, count))))
-    area = bytearray()
-    for at in range(count):
-        if at in spoiled_records:
-            size = random.choice((5, 6, 7, 12, 70))
-            inside = bytes(random.choice(BYTES_OF_NUMBERS) for _ in range(size))
-            write_varint(area, size)
-            if random.random() < 0.3:  # the same number in a byte more
-                area[-1] |= 0x80
-                area.append(0)
-            area += inside
-        else:
-            delta = random.choice((0, 0, 5, -5, 2**62, -(2**62)))
-            write_record(area, delta, at, b"k", bytes(random.choice((1, 1, 60))))
-    header = read_header(build_batch([Record(b"k", b"v")] * count))._replace(
-        base_timestamp=random.choice(TIMES_OF_RECORDS), max_timestamp=random.choice(TIMES_OF_RECORDS)
-    )
-    return bytes(assemble(header, area, random.choice((Codec.NONE, Codec.NONE, *Codec))))
 
 
 @pytest.mark.slow

@@ -152,18 +152,39 @@ def read_records(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> I
         )
 
 
+def times_and_offsets(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> Iterator[tuple[int, int]]:
+    """Timestamp and offset of each record; whatever else a record holds is not looked at.
+
+    Raises ``CorruptRecords`` where records cannot be told apart; ``limit`` bounds the plain bytes.
+    """
+    area = records_area(view, header, limit)
+    base_timestamp, base_offset = header.base_timestamp, header.base_offset
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    position = 0
+    for _ in range(header.record_count):
+        length, start = read_varint(area, position)
+        position = start + length
+        timestamp_delta, at = read_varint(area, start + 1, LONG_BYTES_MAX)
+        offset_delta, at = read_varint(area, at)
+        if at > position or position > len(area):
+            raise CorruptRecords(f"a record of {length} bytes does not fit its batch")
+        timestamp = as_long(base_timestamp + timestamp_delta) if append_time is None else append_time
+        yield timestamp, base_offset + offset_delta
+
+
 def _part(area: bytes, start: int, length: int) -> bytes | None:
     return None if length < 0 else area[start : start + length]
 
 
 def _headers(area: bytes, frame: RecordFrame) -> RecordHeaders:
-    try:
-        return tuple(
-            (area[key_start : key_start + key_length].decode(), _part(area, value_start, value_length))
-            for key_start, key_length, value_start, value_length in _walk_headers(area, frame)
+    """A key that is no UTF-8 is shown with signs of replacement, as Java's clients do: nobody checks keys."""
+    return tuple(
+        (
+            area[key_start : key_start + key_length].decode(errors="replace"),
+            _part(area, value_start, value_length),
         )
-    except UnicodeDecodeError:
-        raise CorruptRecords("a header's key is no UTF-8") from None
+        for key_start, key_length, value_start, value_length in _walk_headers(area, frame)
+    )
 
 
 def write_record(

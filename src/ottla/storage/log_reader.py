@@ -1,13 +1,11 @@
-"""What can be asked of a log: its state, its batches by offset and by time."""
+"""What can be asked of a log: its state, its batches by offset."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla.config.log import LogConfig
 from ottla.model.ids import TopicId, TopicPartition
 from ottla.records.batch import BatchHeader, CorruptRecords
-from ottla.records.record import read_records
 from ottla.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint, decode_epochs
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_directory import PartitionHome, guarded
@@ -16,14 +14,6 @@ from ottla.storage.producer_rebuild import rebuild_producers
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.segment import Segment
 from ottla.storage.txn_index import AbortedTransaction
-
-
-class FoundOffset(NamedTuple):
-    """A record found by its time."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 class LogReader:
@@ -109,6 +99,10 @@ class LogReader:
     @property
     def active_segment(self) -> Segment:
         return self._segments[-1]
+
+    def holds(self, segment: Segment) -> bool:
+        """Whether a segment is still one of the log's."""
+        return self._segments[self._segment_at(segment.base_offset)] is segment
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -281,42 +275,6 @@ class LogReader:
                 if entry.last_stable_offset >= bound:
                     return collected
         return collected
-
-    # -- by time -----------------------------------------------------------------------------------
-
-    @guarded
-    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first record at or behind the log start with at least this timestamp."""
-        for segment in self._segments:
-            if segment.max_timestamp < timestamp:
-                continue
-            start = max(segment.times.floor(timestamp)[1], self.log_start_offset)
-            for header in segment.scan(segment.index.floor(start)[1]):
-                if header.max_timestamp < timestamp or header.last_offset < self.log_start_offset:
-                    continue
-                found = self._first_at(segment, header, timestamp)
-                if found is not None:
-                    return found
-        return None
-
-    @guarded
-    def offset_of_max_timestamp(self) -> FoundOffset | None:
-        """The first record that has the largest timestamp of the log; ``None`` in an empty log."""
-        latest = max(self._segments, key=lambda segment: segment.max_timestamp)
-        timestamp = latest.max_timestamp
-        for segment in self._segments if timestamp < 0 else [latest]:
-            start = segment.times.floor(timestamp)[1] if timestamp >= 0 else segment.base_offset
-            for header in segment.scan(segment.index.floor(start)[1]):
-                if header.max_timestamp == timestamp and header.last_offset >= self.log_start_offset:
-                    return self._first_at(segment, header, timestamp)
-        return None
-
-    def _first_at(self, segment: Segment, header: BatchHeader, timestamp: int) -> FoundOffset | None:
-        content = segment.read_batch(header)
-        for record in read_records(content, header._replace(position=0)):
-            if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
-                return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-        return None
 
 
 def _base_offset(segment: Segment) -> int:
