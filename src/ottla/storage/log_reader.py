@@ -15,6 +15,8 @@ from ottla.storage.producer_state import ProducerState
 from ottla.storage.segment import Segment
 from ottla.storage.txn_index import AbortedTransaction
 
+NEVER_CUT = 2**63 - 1
+
 
 class LogReader:
     """The batches of one partition, in segments, to be read."""
@@ -22,6 +24,7 @@ class LogReader:
     __slots__ = (
         "_epochs",
         "_flushed_at_ms",
+        "_lowest_cut",
         "_producers",
         "_segments",
         "_tail",
@@ -67,6 +70,7 @@ class LogReader:
         self._flushed_at_ms = 0
         self.cuts = 0
         """How often the log was truncated: work begun before a cut is void."""
+        self._lowest_cut = NEVER_CUT
         self.first_dirty_offset = 0
         """Where compaction has to go on."""
         self._unsynced_names: set[str] = set()
@@ -163,6 +167,17 @@ class LogReader:
         """Set it, held between the log's start and end; returns what it became."""
         self.high_watermark = max(self.log_start_offset, min(offset, self.end_offset))
         return self.high_watermark
+
+    def _note_cut(self, offset: int) -> None:
+        """Records at and behind an offset are about to go; others may come in their place."""
+        self.cuts += 1
+        self._lowest_cut = min(self._lowest_cut, offset)
+        self._tail = None
+
+    def take_lowest_cut(self) -> int:
+        """The lowest offset at which the log was cut since this was last asked: a copy is true below it."""
+        lowest, self._lowest_cut = self._lowest_cut, NEVER_CUT
+        return lowest
 
     # -- read --------------------------------------------------------------------------------------
 
