@@ -1,5 +1,7 @@
 """A replica moves to another log directory of its broker while it is written to and read from."""
 
+import errno
+
 import pytest
 
 from ottla.broker import replica_mover
@@ -13,7 +15,7 @@ from ottla.wire.apis.alter_replica_log_dirs import (
 from ottla.wire.apis.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from support import node_bench
-from support.led_broker import ME, SECOND, TOPIC, TOPIC_ID, LedBroker, a_batch
+from support.led_broker import ME, SECOND, TOPIC, TOPIC_ID, LedBroker, a_batch, headers
 from support.log_builders import all_records
 from support.node_bench import a_config
 
@@ -311,6 +313,28 @@ def test_directory_that_fails_during_the_move_leaves_the_replica_where_it_is(bro
     assert broker.log.directory == HERE
     assert broker.node.log_dirs.futures.get(NAME) is None
     assert broker.produce_now(a_batch("later")).base_offset == 6
+
+
+def test_copy_that_cannot_get_its_name_leaves_the_replica_in_use_where_it_was(
+    broker: LedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = broker.disk.rename
+
+    def refuse(old: str, new: str) -> None:
+        if new == f"{THERE}/{NAME}":
+            raise OSError(errno.EIO, "pulled out", new)
+        rename(old, new)
+
+    monkeypatch.setattr(broker.disk, "rename", refuse)
+    alter(broker, THERE)
+    broker.advance(1_000)
+
+    assert described(broker)[HERE] == [(False, 0)]
+    assert list(broker.node.log_dirs.offline) == [THERE]
+    broker.advance(200_000)
+    assert broker.produce_now(a_batch("later")).base_offset == 5
+    assert len(headers(broker.fetch_now(0))) == 6
+    assert broker.exit is None
 
 
 def test_broker_that_restarts_in_the_middle_goes_on_with_the_copy(
