@@ -26,7 +26,7 @@ from ottla.storage.offset_index import decode_offset_index
 from ottla.storage.producer_state import CorruptSnapshot, decode_snapshot
 from ottla.storage.time_index import decode_time_index
 from ottla.storage.txn_index import decode_txn_index
-from support.log_builders import a_batch, append, appended, end_transaction
+from support.log_builders import a_batch, append, appended, end_transaction, found_by_time
 from support.log_truth import check_data
 from support.mutations import mutated
 
@@ -131,7 +131,8 @@ def start_and_look(disk: CrashDisk) -> None:
 
 
 def read_through(log: Log) -> None:
-    log.offset_for_timestamp(1_010)
+    found_by_time(log, 1_010)
+    found_by_time(log, None)
     assert log.last_stable_offset >= 0
     offset = log.log_start_offset
     while offset < log.end_offset:

@@ -17,6 +17,7 @@ from ottla.storage.crash_disk import CrashDisk
 from ottla.storage.log import Appended, Duplicate, Log
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.recovery import create_log, open_log
+from ottla.storage.time_search import FoundOffset, TimeSearch
 
 ORDERS_0 = TopicPartition("orders", 0)
 ROOT = "/data"
@@ -133,6 +134,14 @@ def all_bytes(log: Log) -> bytes:
         parts.append(content)
         offset = list(batches(content))[-1].end_offset
     return b"".join(parts)
+
+
+def found_by_time(log: Log, timestamp: int | None) -> FoundOffset | None:
+    """The first record of a time, or of the largest one there is."""
+    search = TimeSearch(log, timestamp)
+    while not search.go_on():
+        pass
+    return search.found
 
 
 def headers_of(content: bytes) -> list[BatchHeader]:

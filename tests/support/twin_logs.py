@@ -24,6 +24,7 @@ from ottla.storage.log import Log
 from ottla.storage.log_dirs import LogDirs
 from ottla.storage.retention import apply_retention
 from support.java_harness import java_harness
+from support.log_builders import found_by_time
 from support.records_oracle import Description, described_by_java
 
 State = dict[str, Any]
@@ -256,7 +257,7 @@ class TwinLogs:
             assert ours == theirs, f"{file.name}:\nours {ours}\nKafka's {theirs}"
 
     def find_time(self, timestamp: int) -> None:
-        found = self.ours.log.offset_for_timestamp(timestamp)
+        found = found_by_time(self.ours.log, timestamp)
         said = {
             "found_timestamp": -1 if found is None else found.timestamp,
             "found_offset": -1 if found is None else found.offset,

@@ -1,7 +1,8 @@
 """Replicas on their way to another log directory of this broker: copied a portion at a time, then swapped.
 
-Only what is committed is copied until the copy is nearly complete: that is never cut off again. The copy is
-synced by a thread before it takes over, so that nothing that was safe before is less safe afterwards.
+Only what is committed is copied until the copy is nearly complete: that is hardly ever cut off again. Where
+the log is cut all the same, by an unclean election, so is the copy. The copy is synced by a thread before it
+takes over, so that nothing that was safe before is less safe afterwards.
 """
 
 import logging
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import CorruptRecords
-from ottla.storage.future_logs import copy_portion
+from ottla.storage.future_logs import common_end, copy_portion
 from ottla.storage.log import Log
 
 if TYPE_CHECKING:
@@ -28,13 +29,12 @@ WAIT_MS = 50
 
 
 class Move:
-    """One replica's way: its copy, and what it knows of the log it copies."""
+    """One replica's way: its copy, and whether that is synced."""
 
-    __slots__ = ("cuts", "future", "is_flushed", "is_flushing")
+    __slots__ = ("future", "is_flushed", "is_flushing")
 
-    def __init__(self, future: Log, cuts: int) -> None:
+    def __init__(self, future: Log) -> None:
         self.future = future
-        self.cuts = cuts
         self.is_flushed = False
         self.is_flushing = False
 
@@ -60,17 +60,21 @@ class ReplicaMover:
             token, now_ms = self._token(), self._node.clock.wall_ms()
             future = log_dirs.begin_future(name, path, token=token, now_ms=now_ms)
             log.info("replica moves partition=%s from=%s to=%s", name, partition.log.directory, path)
-        self._moves[name] = Move(future, partition.log.cuts)
-        self._go_on_soon(0)
+            partition.log.take_lowest_cut()  # the copy is empty yet
+            self._moves[name] = Move(future)
+            self._go_on_soon(0)
+        else:
+            self.resume(partition)
 
     def resume(self, partition: "Partition") -> None:
-        """The replica is hosted: a copy that an earlier life began is completed."""
+        """The replica is hosted: a copy that was begun before is completed, as far as it is true."""
         future = self._node.log_dirs.futures.get(partition.name)
         if future is not None and partition.name not in self._moves:
             log.info("replica moves on partition=%s to=%s", partition.name, future.directory)
-            # What the log lost in the crash, the copy may still have: it takes the committed part only.
-            future.truncate_to(min(future.end_offset, partition.log.high_watermark))
-            self._moves[partition.name] = Move(future, partition.log.cuts)
+            # What the log lost in a crash, or by a cut, the copy may still have.
+            partition.log.take_lowest_cut()
+            future.truncate_to(min(common_end(partition.log, future), partition.log.high_watermark))
+            self._moves[partition.name] = Move(future)
             self._go_on_soon(0)
 
     def cancel(self, name: TopicPartition) -> None:
@@ -121,10 +125,10 @@ class ReplicaMover:
     def _step(self, partition: "Partition", move: Move) -> int:
         """Copy a portion of what is committed; if there is none left, sync, then swap. How many bytes."""
         current, future = partition.log, move.future
-        if move.cuts != current.cuts:
-            move.cuts = current.cuts
-            if future.end_offset > current.high_watermark:
-                future.truncate_fully_and_start_at(current.log_start_offset)
+        cut = current.take_lowest_cut()
+        if cut < future.end_offset:
+            future.truncate_to(cut)
+            move.is_flushed = False
         now_ms = self._node.clock.wall_ms()
         copied = copy_portion(current, future, PORTION_BYTES, current.high_watermark, now_ms)
         if copied or move.is_flushing:

@@ -54,6 +54,14 @@ def read_end_marker(view: Buffer, header: BatchHeader) -> EndMarker | None:
     return None
 
 
+def written_end_marker(view: Buffer, header: BatchHeader) -> EndMarker | None:
+    """The same for a batch that a log holds: one that makes no sense ends nothing, and does no harm."""
+    try:
+        return read_end_marker(view, header)
+    except CorruptRecords:
+        return None
+
+
 def _marker_of(record: Record) -> EndMarker | None:
     if record.key is None or len(record.key) < _KEY.size:
         raise CorruptRecords("a control record without a type")

@@ -14,6 +14,9 @@ RECORD_SIZE_MIN = 7
 
 UNBOUNDED = 2**31 - 1
 
+_LONGS = 1 << 64
+_LONG_MAX = (1 << 63) - 1
+
 
 class Record(NamedTuple):
     """One record; a builder assigns ``offset`` itself."""
@@ -38,6 +41,11 @@ class RecordFrame(NamedTuple):
     value_length: int
     headers_start: int
     header_count: int
+
+
+def as_long(number: int) -> int:
+    """A sum as Java's ``long`` has it: behind the largest number of 64 bits comes the smallest."""
+    return number if -_LONG_MAX <= number <= _LONG_MAX else (number + _LONG_MAX + 1) % _LONGS - _LONG_MAX - 1
 
 
 def records_area(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> Buffer:
@@ -131,9 +139,10 @@ def read_records(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> I
     Raises ``CorruptRecords`` for anything unsound; ``limit`` bounds the plain bytes.
     """
     area = bytes(records_area(view, header, limit))
+    base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
     for frame in frames(area, header.record_count):
-        timestamp = header.base_timestamp + frame.timestamp_delta if append_time is None else append_time
+        timestamp = as_long(base_timestamp + frame.timestamp_delta) if append_time is None else append_time
         yield Record(
             _part(area, frame.key_start, frame.key_length),
             _part(area, frame.value_start, frame.value_length),
@@ -143,18 +152,39 @@ def read_records(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> I
         )
 
 
+def times_and_offsets(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> Iterator[tuple[int, int]]:
+    """Timestamp and offset of each record; whatever else a record holds is not looked at.
+
+    Raises ``CorruptRecords`` where records cannot be told apart; ``limit`` bounds the plain bytes.
+    """
+    area = records_area(view, header, limit)
+    base_timestamp, base_offset = header.base_timestamp, header.base_offset
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    position = 0
+    for _ in range(header.record_count):
+        length, start = read_varint(area, position)
+        position = start + length
+        timestamp_delta, at = read_varint(area, start + 1, LONG_BYTES_MAX)
+        offset_delta, at = read_varint(area, at)
+        if at > position or position > len(area):
+            raise CorruptRecords(f"a record of {length} bytes does not fit its batch")
+        timestamp = as_long(base_timestamp + timestamp_delta) if append_time is None else append_time
+        yield timestamp, base_offset + offset_delta
+
+
 def _part(area: bytes, start: int, length: int) -> bytes | None:
     return None if length < 0 else area[start : start + length]
 
 
 def _headers(area: bytes, frame: RecordFrame) -> RecordHeaders:
-    try:
-        return tuple(
-            (area[key_start : key_start + key_length].decode(), _part(area, value_start, value_length))
-            for key_start, key_length, value_start, value_length in _walk_headers(area, frame)
+    """A key that is no UTF-8 is shown with signs of replacement, as Java's clients do: nobody checks keys."""
+    return tuple(
+        (
+            area[key_start : key_start + key_length].decode(errors="replace"),
+            _part(area, value_start, value_length),
         )
-    except UnicodeDecodeError:
-        raise CorruptRecords("a header's key is no UTF-8") from None
+        for key_start, key_length, value_start, value_length in _walk_headers(area, frame)
+    )
 
 
 def write_record(

@@ -12,7 +12,7 @@ from ottla.records.batch import (
 )
 from ottla.records.builder import assemble
 from ottla.records.compression import Codec, codec_of
-from ottla.records.record import RecordFrame, copy_with_timestamp_delta
+from ottla.records.record import RecordFrame, as_long, copy_with_timestamp_delta
 
 
 def rewrite_retained(
@@ -24,7 +24,7 @@ def rewrite_retained(
     base_timestamp = delete_horizon_ms if delete_horizon_ms is not None else times[0]
     plain = bytearray()
     for frame, timestamp in zip(kept, times, strict=True):
-        copy_with_timestamp_delta(plain, area, frame, timestamp - base_timestamp)
+        copy_with_timestamp_delta(plain, area, frame, as_long(timestamp - base_timestamp))
     attributes = header.attributes & ~DELETE_HORIZON_BIT
     if delete_horizon_ms is not None:
         attributes |= DELETE_HORIZON_BIT
@@ -40,7 +40,7 @@ def rewrite_retained(
 def _time_of(header: BatchHeader, frame: RecordFrame) -> int:
     if header.is_log_append_time:
         return header.max_timestamp
-    return header.base_timestamp + frame.timestamp_delta
+    return as_long(header.base_timestamp + frame.timestamp_delta)
 
 
 def empty_batch(header: BatchHeader) -> bytearray:

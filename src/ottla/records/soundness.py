@@ -83,7 +83,10 @@ def _followers_of_equal_size(view: memoryview, start: int, size: int, limit: int
 def _offset_delta(view: memoryview, start: int, end: int) -> int:
     """The offset delta of a record whose parts fill it exactly; raises ``CorruptRecords`` for any other."""
     if end - start <= _TWO_BYTES_LENGTH_MAX:
-        delta = _offset_delta_if_short(view, start, end)
+        try:
+            delta = _offset_delta_if_short(view, start, end)
+        except IndexError:  # its parts reach beyond all bytes there are
+            delta = -1
         if delta >= 0:
             return delta
     record = bytes(view[start:end])
@@ -91,8 +94,15 @@ def _offset_delta(view: memoryview, start: int, end: int) -> int:
 
 
 def _offset_delta_if_short(view: memoryview, start: int, end: int) -> int:
-    """The same, or -1 for a record that is not plain: no headers, short key, soon after the first."""
-    at = start + (2 if view[start] < _MORE else 3)
+    """The same, or -1 for a record that is not plain: no headers, short key, soon after the first.
+
+    Raises ``IndexError`` where a part would lie behind the view.
+    """
+    at = start + 2
+    if view[start] >= _MORE:
+        if view[start + 1] >= _MORE:
+            return -1
+        at += 1
     if view[at] >= _MORE:
         at += 1
         if view[at] >= _MORE:

@@ -33,6 +33,7 @@ from ottla.records.compression import CODEC_NAMES, Codec, TooLarge, UnknownCodec
 from ottla.records.record import (
     RECORD_SIZE_MIN,
     RecordFrame,
+    as_long,
     copy_with_offset_delta,
     frames,
     records_area,
@@ -273,7 +274,8 @@ def _validate_records(
         if keyless:
             return _refuse_each(keyless)
     max_timestamp = max(
-        (header.base_timestamp + frame.timestamp_delta for frame in found), default=header.max_timestamp
+        (as_long(header.base_timestamp + frame.timestamp_delta) for frame in found),
+        default=header.max_timestamp,
     )
     target = CODEC_NAMES[config.compression_type]
     codec = codec_of(header.attributes)
@@ -313,11 +315,12 @@ def _refuse_timestamps(
 ) -> Refused | None:
     if config.message_timestamp_type != "CreateTime":
         return None
-    earliest = now_ms - config.message_timestamp_before_max_ms
+    before_max_ms = config.message_timestamp_before_max_ms
+    earliest = now_ms - before_max_ms if before_max_ms != NEVER_MS else -(2**63)
     latest = now_ms + config.message_timestamp_after_max_ms
     wrong = []
     for at, frame in enumerate(found):
-        timestamp = header.base_timestamp + frame.timestamp_delta
+        timestamp = as_long(header.base_timestamp + frame.timestamp_delta)
         if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             text = f"timestamp {timestamp} of record {at} is not within [{earliest}, {latest}]"
             wrong.append(RecordError(at, text))

@@ -3,7 +3,7 @@
 from heapq import heappop, heappush
 
 from ottla.records.batch import BatchHeader
-from ottla.records.control import read_end_marker
+from ottla.records.control import written_end_marker
 from ottla.storage.txn_index import AbortedTransaction
 
 
@@ -46,7 +46,7 @@ class TransactionTracker:
         self._come_to(header.last_offset)
         if header.record_count == 0:
             return True
-        marker = read_end_marker(content, header._replace(position=0))
+        marker = written_end_marker(content, header._replace(position=0))
         if marker is None:
             return False
         producer_id = header.producer_id

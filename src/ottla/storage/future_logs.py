@@ -62,6 +62,20 @@ def copy_portion(current: Log, future: Log, max_bytes: int, limit_offset: int, n
     return outcome.size
 
 
+def common_end(current: Log, future: Log) -> int:
+    """Up to where the copy holds what the log holds, by the leader epochs of both.
+
+    While nobody looked, the log may have been cut and filled again by another leader.
+    """
+    end = future.end_offset
+    for entry in reversed(future.epochs.entries()):
+        epoch, end_there = current.epochs.end_offset_for(entry.epoch, current.end_offset)
+        if epoch == entry.epoch:
+            return min(end, end_there)
+        end = entry.start_offset
+    return future.log_start_offset
+
+
 def take_over(current: Log, future: Log) -> None:
     """The copy is complete: it knows what the log knew beside its records."""
     assert future.end_offset == current.end_offset, "a copy takes over when it has everything"

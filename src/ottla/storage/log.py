@@ -298,8 +298,7 @@ class Log(LogReader):
             return True
         home = self.home
         home.directory.lower_recovery_point(self.partition, offset)
-        self.cuts += 1
-        self._tail = None
+        self._note_cut(offset)
         keep = self._segment_at(offset) + 1
         self._delete(self._segments[: keep - 1 : -1], self._segments[:keep])
         active = self._segments[-1]
@@ -326,8 +325,7 @@ class Log(LogReader):
     def _start_anew(self, offset: int) -> None:
         home = self.home
         home.directory.lower_recovery_point(self.partition, min(offset, self.log_start_offset))
-        self.cuts += 1
-        self._tail = None
+        self._note_cut(min(offset, self.log_start_offset))
         modified_ms = self._segments[-1].modified_ms
         segment = Segment(home, offset, created_ms=modified_ms, modified_ms=modified_ms)
         self._delete(self._segments[::-1], [segment])

@@ -113,6 +113,10 @@ class LogDirectory:
         """
         self._garbage.append(Garbage(path, delay_ms, home))
 
+    def keep(self, path: str) -> None:
+        """What was to be removed is wanted after all."""
+        self._garbage = [each for each in self._garbage if each.path != path]
+
     def take_garbage(self, now_ms: int) -> list[str]:
         """The discarded paths whose delay is over."""
         garbage, self._garbage = self._garbage, []

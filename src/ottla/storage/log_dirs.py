@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from ottla.config.log import NEVER_MS, LogConfig
 from ottla.model.errors import LogDirectoryFailed
@@ -183,7 +184,10 @@ class LogDirs(LogCheckpoints):
             if partition is None or entry.name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX)):
                 continue
             if partition in self.logs:
-                raise CannotStart(f"{partition} lies in {path} and in {self.logs[partition].directory}")
+                raise CannotStart(
+                    f"{partition} lies in {path} and in {self.logs[partition].directory}: "
+                    "remove the one that is older"
+                )
             opened[partition] = open_log(
                 directory,
                 partition,
@@ -296,17 +300,38 @@ class LogDirs(LogCheckpoints):
             future.home.directory.forgotten.add(partition)
 
     def swap(self, partition: TopicPartition, *, token: str) -> Log:
-        """The complete copy becomes the log; the old log's directory is removed later."""
+        """The complete copy becomes the log; the old log's directory is removed later.
+
+        Raises ``LogDirectoryFailed``; if it is the copy's directory that failed, the log is what it was.
+        """
         current, future = self.logs[partition], self.futures.get(partition)
         assert future is not None, "there is a copy"
         if future.recovery_point < current.recovery_point:
             future.flush()
         take_over(current, future)
         self._vouch_for(future)
+        path = current.path
         self._discard(current, token)
         current.home.directory.forgotten.add(partition)
-        self._give_name(future)
+        try:
+            self._give_name(future)
+        except LogDirectoryFailed:
+            self._bring_back(current, path)
+            raise
         return future
+
+    def _bring_back(self, current: Log, path: str) -> None:
+        """The copy did not come into its place: let the log go on under its own name."""
+        directory = current.home.directory
+        directory.keep(current.path)
+        try:
+            self._disk.rename(current.path, path)
+            current.home.path = path
+            self._disk.sync_directory(directory.path)
+        except OSError as error:
+            directory.fail(error)
+        directory.forgotten.discard(current.partition)
+        directory.rolled.add(current.partition)
 
     def _vouch_for(self, future: Log) -> None:
         """The copy is about to be the only log: a restart must not take its holes for losses.
@@ -322,14 +347,17 @@ class LogDirs(LogCheckpoints):
             directory.fail(error)
 
     def _give_name(self, future: Log) -> None:
-        directory = future.home.directory
+        directory, before = future.home.directory, future.path
         path = f"{directory.path}/{future.partition}"
         try:
             future.release()
-            self._disk.rename(future.path, path)
+            self._disk.rename(before, path)
             future.home.path = path
             self._disk.sync_directory(directory.path)
         except OSError as error:
+            if future.path == path:
+                with suppress(OSError):  # or a later start would find two logs of that name
+                    self._disk.rename(path, before)
             directory.fail(error)
         future.note_created()
         self.logs[future.partition] = future

@@ -1,13 +1,11 @@
-"""What can be asked of a log: its state, its batches by offset and by time."""
+"""What can be asked of a log: its state, its batches by offset."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla.config.log import LogConfig
 from ottla.model.ids import TopicId, TopicPartition
 from ottla.records.batch import BatchHeader, CorruptRecords
-from ottla.records.record import read_records
 from ottla.storage.checkpoints import LEADER_EPOCHS, CorruptCheckpoint, decode_epochs
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_directory import PartitionHome, guarded
@@ -17,13 +15,7 @@ from ottla.storage.producer_state import ProducerState
 from ottla.storage.segment import Segment
 from ottla.storage.txn_index import AbortedTransaction
 
-
-class FoundOffset(NamedTuple):
-    """A record found by its time."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
+NEVER_CUT = 2**63 - 1
 
 
 class LogReader:
@@ -32,6 +24,7 @@ class LogReader:
     __slots__ = (
         "_epochs",
         "_flushed_at_ms",
+        "_lowest_cut",
         "_producers",
         "_segments",
         "_tail",
@@ -77,6 +70,7 @@ class LogReader:
         self._flushed_at_ms = 0
         self.cuts = 0
         """How often the log was truncated: work begun before a cut is void."""
+        self._lowest_cut = NEVER_CUT
         self.first_dirty_offset = 0
         """Where compaction has to go on."""
         self._unsynced_names: set[str] = set()
@@ -109,6 +103,10 @@ class LogReader:
     @property
     def active_segment(self) -> Segment:
         return self._segments[-1]
+
+    def holds(self, segment: Segment) -> bool:
+        """Whether a segment is still one of the log's."""
+        return self._segments[self._segment_at(segment.base_offset)] is segment
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -169,6 +167,17 @@ class LogReader:
         """Set it, held between the log's start and end; returns what it became."""
         self.high_watermark = max(self.log_start_offset, min(offset, self.end_offset))
         return self.high_watermark
+
+    def _note_cut(self, offset: int) -> None:
+        """Records at and behind an offset are about to go; others may come in their place."""
+        self.cuts += 1
+        self._lowest_cut = min(self._lowest_cut, offset)
+        self._tail = None
+
+    def take_lowest_cut(self) -> int:
+        """The lowest offset at which the log was cut since this was last asked: a copy is true below it."""
+        lowest, self._lowest_cut = self._lowest_cut, NEVER_CUT
+        return lowest
 
     # -- read --------------------------------------------------------------------------------------
 
@@ -281,42 +290,6 @@ class LogReader:
                 if entry.last_stable_offset >= bound:
                     return collected
         return collected
-
-    # -- by time -----------------------------------------------------------------------------------
-
-    @guarded
-    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first record at or behind the log start with at least this timestamp."""
-        for segment in self._segments:
-            if segment.max_timestamp < timestamp:
-                continue
-            start = max(segment.times.floor(timestamp)[1], self.log_start_offset)
-            for header in segment.scan(segment.index.floor(start)[1]):
-                if header.max_timestamp < timestamp or header.last_offset < self.log_start_offset:
-                    continue
-                found = self._first_at(segment, header, timestamp)
-                if found is not None:
-                    return found
-        return None
-
-    @guarded
-    def offset_of_max_timestamp(self) -> FoundOffset | None:
-        """The first record that has the largest timestamp of the log; ``None`` in an empty log."""
-        latest = max(self._segments, key=lambda segment: segment.max_timestamp)
-        timestamp = latest.max_timestamp
-        for segment in self._segments if timestamp < 0 else [latest]:
-            start = segment.times.floor(timestamp)[1] if timestamp >= 0 else segment.base_offset
-            for header in segment.scan(segment.index.floor(start)[1]):
-                if header.max_timestamp == timestamp and header.last_offset >= self.log_start_offset:
-                    return self._first_at(segment, header, timestamp)
-        return None
-
-    def _first_at(self, segment: Segment, header: BatchHeader, timestamp: int) -> FoundOffset | None:
-        content = segment.read_batch(header)
-        for record in read_records(content, header._replace(position=0)):
-            if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
-                return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-        return None
 
 
 def _base_offset(segment: Segment) -> int:

@@ -1,7 +1,7 @@
 """Producer state from snapshots and batches: the newest sound snapshot, then what was written since."""
 
 from ottla.records.batch import BatchHeader
-from ottla.records.control import read_end_marker
+from ottla.records.control import written_end_marker
 from ottla.storage.log_directory import PartitionHome
 from ottla.storage.producer_state import (
     REMEMBERED_BATCHES,
@@ -123,7 +123,7 @@ def _apply(state: ProducerState, segment: Segment, header: BatchHeader) -> Abort
     if not header.is_control:
         state.wrote_batch(header)
         return None
-    marker = read_end_marker(segment.read_batch(header), header._replace(position=0))
+    marker = written_end_marker(segment.read_batch(header), header._replace(position=0))
     done = None if marker is None else state.wrote_marker(header, marker)
     if done is None or not done.is_aborted:
         return None

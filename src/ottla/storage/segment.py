@@ -234,6 +234,13 @@ class Segment:
         return self._max_timestamp
 
     @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the first batch that has the largest timestamp."""
+        if self._max_timestamp is None:
+            self._load_indexes()
+        return self._max_timestamp_offset
+
+    @property
     def largest_timestamp(self) -> int:
         """What retention by time goes by: the largest timestamp, or the file's own."""
         largest = self.max_timestamp

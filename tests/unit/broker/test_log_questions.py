@@ -2,7 +2,11 @@
 
 import pytest
 
+from ottla.broker.apis import list_offsets
 from ottla.model.errors import ErrorCode
+from ottla.records.batch import seal
+from ottla.records.builder import build_batch
+from ottla.records.record import Record
 from ottla.wire.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -15,6 +19,7 @@ from ottla.wire.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     ListOffsetsTopic,
 )
 from ottla.wire.apis.offset_for_leader_epoch import (
@@ -188,6 +193,127 @@ def test_version_0_answers_a_partition_twice_that_is_asked_twice() -> None:
     rows = a_leader_with_three().ask(request, 0).topics[0].partitions
 
     assert [tuple(row.old_style_offsets) for row in rows] == [(3,), (3,)]
+
+
+def with_a_header_key_that_is_no_text() -> bytearray:
+    batch = build_batch([Record(b"k", b"v", (("name", b"x"),), TIMESTAMP)])
+    batch[batch.index(b"name")] = 0xFF
+    seal(batch, 0, len(batch))
+    return batch
+
+
+def with_a_record_that_makes_no_sense() -> bytearray:
+    """The third of eight; each is a millisecond later than the one before."""
+    batch = build_batch([Record(b"key%d" % at, b"v", (), TIMESTAMP + at) for at in range(8)])
+    batch[batch.index(b"key2") - 1] = 0x7E
+    seal(batch, 0, len(batch))
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("batch", "timestamp", "offset"),
+    [
+        (with_a_header_key_that_is_no_text(), 5, 0),
+        (with_a_header_key_that_is_no_text(), MAX_TIMESTAMP, 0),
+        (with_a_record_that_makes_no_sense(), TIMESTAMP + 5, 5),
+        (with_a_record_that_makes_no_sense(), MAX_TIMESTAMP, 7),
+    ],
+)
+def test_what_a_producer_writes_is_no_failure_of_the_disk(
+    batch: bytearray, timestamp: int, offset: int
+) -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    assert broker.produce_now(batch).error_code == 0
+
+    answer = offset_of(broker, timestamp)
+
+    assert (answer.error_code, answer.offset, answer.timestamp) == (0, offset, TIMESTAMP + offset)
+    assert broker.exit is None
+    assert broker.produce_now(a_batch("later")).error_code == 0
+
+
+def test_largest_timestamp_is_told_though_its_record_was_deleted() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.node.partitions.live = frozenset({ME})
+    broker.produce_now(build_batch([Record(b"k", b"v", timestamp=TIMESTAMP + 9)]))
+    broker.produce_now(a_batch("later"))
+    assert deleted(broker, delete(broker, 1)) == (0, 1)
+
+    answer = offset_of(broker, MAX_TIMESTAMP)
+
+    assert (answer.offset, answer.timestamp) == (0, TIMESTAMP + 9)
+
+
+def asked_for(broker: LedBroker, timestamp: int, connection: int) -> None:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
+    topic = ListOffsetsTopic(name=TOPIC, partitions=[asked])
+    broker.send(connection, ListOffsetsRequest(replica_id=-1, topics=[topic]), 9)
+
+
+def answered(broker: LedBroker, connection: int) -> list[tuple[int, int]]:
+    answers = broker.take_answers(connection, ListOffsetsResponse, 9)
+    rows = [answer.topics[0].partitions[0] for answer in answers]
+    return [(row.error_code, row.offset) for row in rows]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> LedBroker:
+    """A leader with three records that lets others have their turn as often as it can."""
+    monkeypatch.setattr(list_offsets, "PORTION_MS", 0)
+    return a_leader_with_three()
+
+
+def test_others_are_served_during_a_long_search(impatient: LedBroker) -> None:
+    searching = impatient.connect()
+    asked_for(impatient, TIMESTAMP, searching)
+    assert answered(impatient, searching) == []
+
+    assert impatient.produce_now(a_batch("meanwhile")).error_code == 0
+    assert offset_of(impatient, LATEST).offset == 4
+    impatient.advance(1)
+
+    assert answered(impatient, searching) == [(0, 0)]
+    assert impatient.node.waiting.deadlines.count() == 0
+
+
+def test_leader_that_is_deposed_during_a_search_says_so(impatient: LedBroker) -> None:
+    searching = impatient.connect()
+    asked_for(impatient, TIMESTAMP, searching)
+    impatient.follow()
+    impatient.advance(1)
+
+    assert answered(impatient, searching) == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
+
+
+def test_directory_that_fails_during_a_search_is_told(impatient: LedBroker) -> None:
+    searching = impatient.connect()
+    asked_for(impatient, TIMESTAMP, searching)
+    impatient.log.home.directory.failure = "pulled out"
+    impatient.advance(1)
+
+    assert answered(impatient, searching) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1)]
+
+
+def test_search_of_a_client_that_has_gone_is_given_up(impatient: LedBroker) -> None:
+    searching = impatient.connect()
+    asked_for(impatient, TIMESTAMP, searching)
+    impatient.node.on_client_lost(searching)
+    impatient.advance(1)
+
+    assert answered(impatient, searching) == []
+    assert impatient.node.waiting.deadlines.count() == 0
+
+
+def test_client_whose_search_is_not_done_when_the_broker_leaves_has_to_ask_another(
+    impatient: LedBroker,
+) -> None:
+    searching = impatient.connect()
+    asked_for(impatient, TIMESTAMP, searching)
+    impatient.node.waiting.stop()
+    impatient.settle()
+    impatient.advance(1)
+
+    assert [each.connection for each in impatient.closed] == [searching]
 
 
 def test_a_partition_asked_twice_is_refused_twice() -> None:

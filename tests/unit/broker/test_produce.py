@@ -5,7 +5,10 @@ import pytest
 from ottla.broker.log_limit import LINES_PER_WINDOW, WINDOW_SECONDS
 from ottla.broker.partition import NEW_LEADER_MS
 from ottla.model.errors import ErrorCode
+from ottla.records.batch import read_header
+from ottla.records.builder import assemble
 from ottla.records.compression import Codec
+from ottla.records.record import write_record
 from ottla.wire.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from support.led_broker import ME, SECOND, THIRD, TOPIC, LedBroker, a_batch
 from support.node_bench import a_config
@@ -160,6 +163,15 @@ def corrupted(batch: bytearray, position: int, value: int) -> bytearray:
     return batch
 
 
+def ends_inside_a_number() -> bytearray:
+    """Four sound records and one whose parts reach behind the batch."""
+    area = bytearray()
+    for at in range(4):
+        write_record(area, 0, at, b"k", b"v")
+    area += bytes([0x8A, 0, 0, 0x80, 0, 0x88, 0])
+    return assemble(read_header(a_batch(*"12345")), area, Codec.NONE)
+
+
 @pytest.mark.parametrize(
     ("batch", "expected", "log_start_offset"),
     [
@@ -171,6 +183,7 @@ def corrupted(batch: bytearray, position: int, value: int) -> bytearray:
         pytest.param(corrupted(a_batch("a"), 65, 77), ErrorCode.CORRUPT_MESSAGE, -1, id="wrong checksum"),
         pytest.param(a_batch("a", base_offset=5), ErrorCode.INVALID_RECORD, 0, id="base offset not 0"),
         pytest.param(a_batch("x" * 2_000_000), ErrorCode.MESSAGE_TOO_LARGE, -1, id="too large"),
+        pytest.param(ends_inside_a_number(), ErrorCode.INVALID_RECORD, 0, id="last record cut short"),
     ],
 )
 def test_unsound_batches_are_refused(

@@ -1,5 +1,7 @@
 """A replica moves to another log directory of its broker while it is written to and read from."""
 
+import errno
+
 import pytest
 
 from ottla.broker import replica_mover
@@ -13,7 +15,8 @@ from ottla.wire.apis.alter_replica_log_dirs import (
 from ottla.wire.apis.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from support import node_bench
-from support.led_broker import ME, SECOND, TOPIC, TOPIC_ID, LedBroker, a_batch
+from support.led_broker import ME, SECOND, TOPIC, TOPIC_ID, LedBroker, a_batch, headers
+from support.log_builders import all_records
 from support.node_bench import a_config
 
 HERE, THERE = "/a", "/b"
@@ -191,6 +194,99 @@ def test_log_that_is_cut_below_the_copy_is_copied_anew(broker: LedBroker) -> Non
     assert b"early 2" not in values(broker.log)[0]
 
 
+TRUE_VALUES = [b"old 0", b"new 1", b"new 2", b"new 3", b"new 4", b"new 5"]
+
+
+def a_moving_follower() -> LedBroker:
+    """It has four committed records of its leader, all of them copied, and the copy must wait."""
+    one = LedBroker(a_config(log_dirs=f"{HERE},{THERE}"), brokers=(ME, SECOND))
+    one.node.partitions.wished_directories[NAME] = HERE
+    one.follow()
+    put(one, "old", range(4), epoch=1)
+    alter(one, THERE)
+    one.node.partitions.throttles.directories.limit = 1
+    one.advance(0)
+    future = one.node.log_dirs.futures.get(NAME)
+    assert future is not None
+    assert future.end_offset == 4
+    return one
+
+
+def put(one: LedBroker, name: str, offsets: range, epoch: int) -> None:
+    """What a leader of that epoch wrote, committed at once."""
+    for offset in offsets:
+        batch = a_batch(f"{name} {offset}", base_offset=offset, leader_epoch=epoch)
+        one.log.append_as_follower(batch, now_ms=one.clock.wall_ms())
+    one.log.set_high_watermark(one.log.end_offset)
+
+
+def after_an_unclean_election(one: LedBroker) -> None:
+    """Another leader had but the first record of those, and wrote five others."""
+    one.log.truncate_to(1)
+    put(one, "new", range(1, 6), epoch=2)
+
+
+def values_moved(one: LedBroker) -> list[bytes | None]:
+    one.node.partitions.throttles.directories.limit = 2**63 - 1
+    one.advance(5_000)
+    assert one.log.directory == THERE
+    return [record.value for record in all_records(one.log)]
+
+
+def test_records_that_an_unclean_election_cut_off_do_not_come_back_with_the_copy() -> None:
+    one = a_moving_follower()
+
+    after_an_unclean_election(one)
+
+    assert values_moved(one) == TRUE_VALUES
+    assert [tuple(entry) for entry in one.log.epochs.entries()] == [(1, 0), (2, 1)]
+
+
+def test_wish_that_is_said_twice_forgets_no_cut() -> None:
+    one = a_moving_follower()
+
+    after_an_unclean_election(one)
+    alter(one, THERE)
+
+    assert values_moved(one) == TRUE_VALUES
+
+
+def test_copy_that_was_out_of_sight_is_held_against_the_log() -> None:
+    one = a_moving_follower()
+    one.node.partitions.mover.stop()
+
+    after_an_unclean_election(one)
+    one.log.take_lowest_cut()
+    alter(one, THERE)
+
+    assert values_moved(one) == TRUE_VALUES
+
+
+def test_log_that_begins_anew_takes_its_copy_along() -> None:
+    one = a_moving_follower()
+
+    one.log.truncate_fully_and_start_at(2)
+    put(one, "new", range(2, 6), epoch=2)
+
+    assert values_moved(one) == TRUE_VALUES[2:]
+    assert one.log.log_start_offset == 2
+
+
+def test_copy_that_a_restart_finds_is_held_against_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = a_moving_follower()
+    after_an_unclean_election(one)
+    one.node.partitions.background._checkpoint_high_watermarks()
+    one.settle()
+    one.disk.kill()
+    monkeypatch.setattr(node_bench, "CrashDisk", lambda _: one.disk)
+
+    again = LedBroker(a_config(log_dirs=f"{HERE},{THERE}"), brokers=(ME, SECOND))
+    again.follow(is_new=False)
+
+    assert again.log.directory == HERE
+    assert values_moved(again) == TRUE_VALUES
+
+
 def test_replica_that_cannot_be_read_stays_and_says_so(
     broker: LedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -217,6 +313,28 @@ def test_directory_that_fails_during_the_move_leaves_the_replica_where_it_is(bro
     assert broker.log.directory == HERE
     assert broker.node.log_dirs.futures.get(NAME) is None
     assert broker.produce_now(a_batch("later")).base_offset == 6
+
+
+def test_copy_that_cannot_get_its_name_leaves_the_replica_in_use_where_it_was(
+    broker: LedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = broker.disk.rename
+
+    def refuse(old: str, new: str) -> None:
+        if new == f"{THERE}/{NAME}":
+            raise OSError(errno.EIO, "pulled out", new)
+        rename(old, new)
+
+    monkeypatch.setattr(broker.disk, "rename", refuse)
+    alter(broker, THERE)
+    broker.advance(1_000)
+
+    assert described(broker)[HERE] == [(False, 0)]
+    assert list(broker.node.log_dirs.offline) == [THERE]
+    broker.advance(200_000)
+    assert broker.produce_now(a_batch("later")).base_offset == 5
+    assert len(headers(broker.fetch_now(0))) == 6
+    assert broker.exit is None
 
 
 def test_broker_that_restarts_in_the_middle_goes_on_with_the_copy(

@@ -10,7 +10,7 @@ from ottla.records.batch import HEADER_SIZE, CorruptRecords, read_header, seal
 from ottla.records.builder import assemble, build_batch
 from ottla.records.compression import Codec, TooLarge, UnknownCodec, compress, decompress
 from ottla.records.control import EndMarker, build_end_marker, read_end_marker
-from ottla.records.record import Record, frames, read_records
+from ottla.records.record import Record, frames, read_records, times_and_offsets
 from ottla.records.varint import LONG_BYTES_MAX, read_varint, varint_size, write_varint
 
 HEADERS = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8)), max_size=3).map(tuple)
@@ -34,6 +34,27 @@ def test_records_built_are_the_records_read(records: list[Record], codec: Codec,
     found = list(read_records(batch, read_header(batch), 1 << 20))
 
     assert found == [record._replace(offset=base_offset + at) for at, record in enumerate(records)]
+
+
+@given(RECORDS, st.sampled_from(Codec), st.none() | st.integers(0, 2**40))
+def test_times_and_offsets_are_those_of_the_records(
+    records: list[Record], codec: Codec, append_time: int | None
+) -> None:
+    batch = build_batch(records, codec=codec, base_offset=7, log_append_time_ms=append_time)
+    header = read_header(batch)
+
+    found = list(times_and_offsets(batch, header))
+
+    assert found == [(record.timestamp, record.offset) for record in read_records(batch, header)]
+
+
+def test_header_key_that_is_no_text_is_read_with_signs_of_replacement_as_in_java() -> None:
+    batch = build_batch([Record(b"k", b"v", (("name", b"x"), ("other", None)))])
+    batch[batch.index(b"name")] = 0xFF
+
+    [record] = read_records(batch, read_header(batch))
+
+    assert record.headers == (("\ufffdame", b"x"), ("other", None))
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

@@ -112,3 +112,17 @@ def test_a_record_at_either_end_that_is_not_sound_inside_is_found(end: str) -> N
 
     with pytest.raises(CorruptRecords):
         offset_deltas(area, 0, len(area), 50)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param([0x8A, 0, 0, 0x80, 0, 0x88, 0], id="its parts reach behind the last byte of all"),
+        pytest.param([0x90, 0x80, 0, 0, 0, 1, 6, 7, 7, 7, 0], id="its length takes a byte more than need be"),
+    ],
+)
+def test_last_record_that_only_seems_short_is_read_whole(record: list[int]) -> None:
+    area = an_area([(1, 1, 0, 0)], 4) + bytes(record)
+
+    with pytest.raises(CorruptRecords):
+        offset_deltas(area, 0, len(area), 5)

@@ -12,7 +12,7 @@ from ottla.records.batch import CONTROL_BIT, LOG_APPEND_TIME_BIT, BatchHeader, c
 from ottla.records.builder import assemble, build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
-from ottla.records.record import Record, read_records
+from ottla.records.record import Record, read_records, write_record
 from ottla.records.validate import Origin, Refused, Validated, parse_produced, validate_for_append
 
 NOW_MS = 1_000_000
@@ -246,6 +246,22 @@ def test_wrong_maximum_timestamp_of_a_small_batch_is_corrected() -> None:
     assert isinstance(outcome, Validated)
     assert outcome.header.max_timestamp == 10
     assert crc_is_valid(outcome.view, outcome.header)
+
+
+@pytest.mark.parametrize(("base", "delta", "second"), [(2**63 - 1, 5, 4 - 2**63), (-(2**63), -1, 2**63 - 1)])
+def test_time_beyond_the_last_number_goes_on_at_the_other_end_as_in_java(
+    base: int, delta: int, second: int
+) -> None:
+    area = bytearray()
+    write_record(area, 0, 0, b"k", b"v")
+    write_record(area, delta, 1, b"k", b"v")
+    header = read_header(a_batch(2))._replace(base_timestamp=base)
+
+    outcome = judge(assemble(header, area, Codec.NONE))
+
+    assert isinstance(outcome, Validated)
+    assert [record.timestamp for record in read_records(outcome.view, outcome.header)] == [base, second]
+    assert outcome.header.max_timestamp == 2**63 - 1
 
 
 @pytest.mark.parametrize("topic_type", ["gzip", "lz4", "zstd", "snappy", "uncompressed"])

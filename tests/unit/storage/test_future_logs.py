@@ -12,7 +12,7 @@ from ottla.storage.compaction import Compaction, CompactionResult
 from ottla.storage.compaction_plan import plan_compaction
 from ottla.storage.compaction_swap import swap_in
 from ottla.storage.crash_disk import CrashDisk, PowerCut
-from ottla.storage.future_logs import copy_portion, future_partition_of
+from ottla.storage.future_logs import common_end, copy_portion, future_partition_of
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import LogDirs
 from support.log_builders import a_batch, all_records, appended
@@ -287,6 +287,32 @@ def test_segments_that_a_copy_finishes_do_not_make_the_log_flush() -> None:
     dirs.swap(NAME, token=TOKEN)
 
     assert dirs.directories["/b"].rolled == set()
+
+
+@pytest.mark.parametrize(
+    ("of_copy", "of_log", "end"),
+    [
+        ([1, 1, 2], [1, 1, 2, 2], 3),
+        ([1, 1, 2, 2], [1, 1, 2], 3),
+        ([1, 1, 1, 1], [1, 2, 2, 2], 1),
+        ([1, 1, 3, 3], [1, 1, 2, 2], 2),
+        ([1, 2, 2, 2], [1, 1, 1, 3], 1),
+        ([1, 1, 1, 1], [2, 2, 2, 2], 0),
+        ([], [1, 1], 0),
+        ([1, 1], [], 0),
+    ],
+)
+def test_copy_is_true_up_to_the_last_epoch_that_both_have(
+    of_copy: list[int], of_log: list[int], end: int
+) -> None:
+    dirs = booted(a_machine())
+    log = dirs.create(NAME, CONFIG, now_ms=0, directory="/a")
+    future = dirs.begin_future(NAME, "/b", token=TOKEN, now_ms=0)
+    for one, epochs in ((future, of_copy), (log, of_log)):
+        for offset, epoch in enumerate(epochs):
+            one.append_as_follower(a_batch(b"v", base_offset=offset, leader_epoch=epoch), now_ms=0)
+
+    assert common_end(log, future) == end
 
 
 def test_copy_left_alone_without_a_swap_under_way_is_no_log() -> None:

@@ -7,8 +7,6 @@ import pytest
 from ottla.config.log import LogConfig
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import batches, read_header
-from ottla.records.builder import build_batch
-from ottla.records.record import Record
 from ottla.records.validate import Refused
 from ottla.storage.log import Appended, Log
 from support.log_builders import (
@@ -402,63 +400,6 @@ def test_flush_begun_before_a_cut_does_not_count_after_it() -> None:
     log.flushed(work)
 
     assert log.recovery_point <= 4
-
-
-# -- by time -------------------------------------------------------------------------------------------
-
-
-def timed() -> Log:
-    log = a_log(small_segments())
-    for times in ((100, 300), (200, 250), (400, 350), (500, 500), (450, 600)):
-        records = [Record(b"k", bytes(60), timestamp=time) for time in times]
-        log.append_as_leader(batch := build_batch(records), read_header(batch), leader_epoch=1, now_ms=0)
-    return log
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "found"),
-    [
-        (0, (100, 0)),
-        (100, (100, 0)),
-        (101, (300, 1)),
-        (300, (300, 1)),
-        (301, (400, 4)),
-        (500, (500, 6)),
-        (501, (600, 9)),
-        (601, None),
-    ],
-)
-def test_first_record_at_or_behind_a_time(timestamp: int, found: tuple[int, int] | None) -> None:
-    outcome = timed().offset_for_timestamp(timestamp)
-
-    assert (None if outcome is None else (outcome.timestamp, outcome.offset)) == found
-
-
-def test_record_below_the_log_start_is_not_found() -> None:
-    log = timed()
-    log.set_high_watermark(log.end_offset)
-    log.raise_log_start_offset(2)
-
-    outcome = log.offset_for_timestamp(0)
-
-    assert outcome is not None
-    assert outcome.offset == 2
-
-
-def test_largest_timestamp_is_found_with_its_first_record_and_epoch() -> None:
-    assert timed().offset_of_max_timestamp() == (600, 9, 1)
-
-
-def test_log_of_records_without_time_answers_its_first_record() -> None:
-    log = a_log()
-    appended(log, a_batch(b"a", timestamp=-1))
-    appended(log, a_batch(b"b", timestamp=-1))
-
-    assert log.offset_of_max_timestamp() == (-1, 0, 0)
-
-
-def test_empty_log_has_no_largest_timestamp() -> None:
-    assert a_log().offset_of_max_timestamp() is None
 
 
 # -- flush ---------------------------------------------------------------------------------------------

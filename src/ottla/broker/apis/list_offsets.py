@@ -1,12 +1,15 @@
 """ListOffsets 0-9: the ends of a log, or where a time begins in it."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from typing import TYPE_CHECKING, TypeAlias
 
+from ottla.broker.connections import Connection
 from ottla.broker.partition import Partition
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.storage.log import Log
+from ottla.storage.time_search import TimeSearch
 from ottla.wire.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -24,24 +27,94 @@ CONSUMER, DEBUG_CONSUMER = -1, -2
 OFFSET_NOT_AVAILABLE_SINCE = 5
 READ_COMMITTED = 1
 
+PORTION_MS = 20
+"""How long a search by time may keep the loop before others get their turn."""
+SEARCH_MAX_MS = 60_000
+"""A client that waited so long for a search has to ask again."""
 
-def handle(node: "Node", request: Request, body: ListOffsetsRequest) -> ListOffsetsResponse:
+Answer: TypeAlias = Generator[None, None, ListOffsetsPartitionResponse]
+
+
+def handle(node: "Node", request: Request, body: ListOffsetsRequest) -> ListOffsetsResponse | None:
     """Answer each partition by itself; one named twice is refused twice, as of version 1."""
+    return LongAnswer(node, request, body).begin()
+
+
+class LongAnswer:
+    """An answer on its way: searches by time may read much, so that others have their turn in between."""
+
+    __slots__ = ("_node", "_request", "_steps", "deadline_ms")
+
+    def __init__(self, node: "Node", request: Request, body: ListOffsetsRequest) -> None:
+        self._node = node
+        self._request = request
+        self._steps: Generator[None, None, ListOffsetsResponse] | None = _answers(node, request, body)
+        self.deadline_ms = 0
+
+    @property
+    def connection(self) -> Connection:
+        return self._request.connection
+
+    def begin(self) -> ListOffsetsResponse | None:
+        """The answer if it takes but a portion; else it follows."""
+        response = self._portion()
+        if response is None:
+            self._node.waiting.deadlines.add(self, SEARCH_MAX_MS)
+            self._node.timers.after(0, self._go_on)
+        return response
+
+    def _portion(self) -> ListOffsetsResponse | None:
+        assert self._steps is not None, "nobody goes on with what was given up"
+        clock = self._node.clock
+        end_ms = clock.monotonic_ms() + PORTION_MS
+        try:
+            while True:
+                next(self._steps)
+                if clock.monotonic_ms() >= end_ms:
+                    return None
+        except StopIteration as done:
+            response: ListOffsetsResponse = done.value
+            return response
+
+    def _go_on(self) -> None:
+        if self._steps is None:
+            return
+        try:
+            response = self._portion()
+        except Exception:
+            self._node.waiting.deadlines.remove(self)
+            self.expire()
+            raise
+        if response is None:
+            self._node.timers.after(0, self._go_on)
+        else:
+            self._node.waiting.deadlines.remove(self)
+            self._request.reply(response)
+
+    def expire(self) -> None:
+        """It took too long, or the broker leaves: the client has to ask again."""
+        self.abandon()
+        self._request.hang_up("a search by time was given up")
+
+    def abandon(self) -> None:
+        self._steps = None
+
+
+def _answers(
+    node: "Node", request: Request, body: ListOffsetsRequest
+) -> Generator[None, None, ListOffsetsResponse]:
+    """The whole answer; yields wherever it may be interrupted."""
     named = Counter((topic.name, each.partition_index) for topic in body.topics for each in topic.partitions)
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _refused(each, ErrorCode.INVALID_REQUEST)
-                    if named[topic.name, each.partition_index] > 1 and request.api_version > 0
-                    else _answer(node, request, body, topic.name, each)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ]
-    )
+    response = ListOffsetsResponse(topics=[])
+    for topic in body.topics:
+        rows: list[ListOffsetsPartitionResponse] = []
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+        for each in topic.partitions:
+            if named[topic.name, each.partition_index] > 1 and request.api_version > 0:
+                rows.append(_refused(each, ErrorCode.INVALID_REQUEST))
+            else:
+                rows.append((yield from _answer(node, request, body, topic.name, each)))
+    return response
 
 
 def _old_style(
@@ -77,39 +150,50 @@ def _refused(asked: ListOffsetsPartition, error: ErrorCode | int) -> ListOffsets
 
 def _answer(
     node: "Node", request: Request, body: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
-) -> ListOffsetsPartitionResponse:
+) -> Answer:
     if body.isolation_level not in (0, READ_COMMITTED):
         return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
     if asked.timestamp < 0 and request.api_version < SINCE.get(asked.timestamp, 99):
         return _refused(asked, ErrorCode.UNSUPPORTED_VERSION)
-    known = node.metadata.topics.get(topic)
-    if known is None or asked.partition_index not in known.partitions:
-        return _refused(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    partition = node.partitions.find(topic, asked.partition_index)
-    if partition is None:
-        return _refused(asked, node.partitions.why_missing(topic, asked.partition_index))
-    is_debug = body.replica_id == DEBUG_CONSUMER
-    check = partition.check_epoch if is_debug else partition.check_leadership
-    if code := check(asked.current_leader_epoch):
-        return _refused(asked, code)
+    partition = _readable(node, body, topic, asked)
+    if not isinstance(partition, Partition):
+        return _refused(asked, partition)
     try:
         if request.api_version == 0:
             return _old_style(partition, asked, body.replica_id == CONSUMER, node.clock.wall_ms())
-        return _find(partition, asked, _Bound(partition, body), request.api_version)
+        if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+            return (yield from _search(node, request, body, topic, asked, partition))
+        return _ends(partition, asked, _Bound(partition, body), request.api_version)
     except LogDirectoryFailed as failed:
         node.partitions.directory_failed(failed)
         return _refused(asked, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
+def _readable(
+    node: "Node", body: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
+) -> Partition | int:
+    """The partition, if this client may ask this broker for it; else why not."""
+    known = node.metadata.topics.get(topic)
+    if known is None or asked.partition_index not in known.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    partition = node.partitions.find(topic, asked.partition_index)
+    if partition is None:
+        return node.partitions.why_missing(topic, asked.partition_index)
+    is_debug = body.replica_id == DEBUG_CONSUMER
+    check = partition.check_epoch if is_debug else partition.check_leadership
+    return check(asked.current_leader_epoch) or partition
+
+
 class _Bound:
     """How far this client may see, and whether it is told that it cannot be known yet."""
 
-    __slots__ = ("is_client", "offset")
+    __slots__ = ("is_unsure", "offset")
 
     def __init__(self, partition: Partition, body: ListOffsetsRequest) -> None:
-        self.is_client = body.replica_id == CONSUMER
-        log = partition.log
-        if not self.is_client:
+        is_client = body.replica_id == CONSUMER
+        log, leader = partition.log, partition.leader
+        self.is_unsure = is_client and leader is not None and not leader.may_tell_latest_offset()
+        if not is_client:
             self.offset = log.end_offset
         elif body.isolation_level == READ_COMMITTED:
             self.offset = log.last_stable_offset
@@ -117,32 +201,54 @@ class _Bound:
             self.offset = log.high_watermark
 
 
-def _find(
+def _search(
+    node: "Node",
+    request: Request,
+    body: ListOffsetsRequest,
+    topic: str,
+    asked: ListOffsetsPartition,
+    partition: Partition,
+) -> Answer:
+    """Where a time begins. While others have their turn, leadership may end and the log may move."""
+    timestamp = None if asked.timestamp == MAX_TIMESTAMP else asked.timestamp
+    log = partition.log
+    search = TimeSearch(log, timestamp)
+    while not search.go_on():
+        yield
+        now = _readable(node, body, topic, asked)
+        if not isinstance(now, Partition):
+            return _refused(asked, now)
+        partition = now
+        if partition.log is not log:
+            log = partition.log
+            search = TimeSearch(log, timestamp)
+    answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    bound = _Bound(partition, body)
+    if search.found is not None and search.found.offset < bound.offset:
+        answer.timestamp, answer.offset, answer.leader_epoch = search.found
+    elif bound.is_unsure:
+        return _refused(asked, _unsure(request.api_version))
+    return answer
+
+
+def _ends(
     partition: Partition, asked: ListOffsetsPartition, bound: _Bound, version: int
 ) -> ListOffsetsPartitionResponse:
+    """Where the log begins or ends; of a tier beyond this disk there is nothing."""
     log = partition.log
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
-    leader = partition.leader
-    is_unsure = bound.is_client and leader is not None and not leader.may_tell_latest_offset()
-    unsure = (
-        ErrorCode.OFFSET_NOT_AVAILABLE
-        if version >= OFFSET_NOT_AVAILABLE_SINCE
-        else ErrorCode.LEADER_NOT_AVAILABLE
-    )
     if asked.timestamp == LATEST:
-        if is_unsure:
-            return _refused(asked, unsure)
+        if bound.is_unsure:
+            return _refused(asked, _unsure(version))
         answer.offset, answer.leader_epoch = bound.offset, partition.leader_epoch
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
         answer.offset = log.log_start_offset
         answer.leader_epoch = log.epochs.epoch_for_offset(log.log_start_offset)
         if answer.leader_epoch < 0 and log.log_start_offset == log.end_offset:
             answer.leader_epoch = partition.leader_epoch
-    elif asked.timestamp != LATEST_TIERED:
-        is_max = asked.timestamp == MAX_TIMESTAMP
-        found = log.offset_of_max_timestamp() if is_max else log.offset_for_timestamp(asked.timestamp)
-        if found is not None and found.offset < bound.offset:
-            answer.timestamp, answer.offset, answer.leader_epoch = found
-        elif is_unsure:
-            return _refused(asked, unsure)
     return answer
+
+
+def _unsure(version: int) -> ErrorCode:
+    is_known = version >= OFFSET_NOT_AVAILABLE_SINCE
+    return ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE
