@@ -145,6 +145,7 @@ def test_a_group_reads_on_through_kills_of_either_kind_of_coordinator(
             cluster.start_again(victim)
             cluster.wait_for_isr(OFFSETS_TOPIC, 2)
             cluster.wait_for_isr(topic, 2)
+            drill.hears()
         drill.finish()
     finally:
         drill.close()

@@ -21,6 +21,8 @@ from support.java_process import dies_with_its_parent
 from support.members.programs import Kind
 from support.waiting import wait_until
 
+METADATA_MAX_AGE_MS = 1_000
+
 
 class Truth:
     """Everything that members said, in the order in which it was heard."""
@@ -141,6 +143,7 @@ class Drill:
             "session.timeout.ms": "3000",
             "heartbeat.interval.ms": "300",
             "max.poll.interval.ms": "8000",
+            "metadata.max.age.ms": str(METADATA_MAX_AGE_MS),
         }
         self._topic = topic
         self._failures: list[Any] = []
@@ -200,6 +203,12 @@ class Drill:
             )
 
         wait_until(is_settled, f"the group is stable:\n{self.story()}", seconds_max)
+
+    def hears(self) -> None:
+        """Until every member has asked who is there. Clients that never go back to their bootstrap servers
+        (Java before 4.0, kafka-python, aiokafka) are lost if the one broker they know of dies before that;
+        they do not say when they have asked."""
+        time.sleep(3 * METADATA_MAX_AGE_MS / 1_000)
 
     def progresses(self, seconds_max: float = 60) -> None:
         """Until the group has committed what is written now."""

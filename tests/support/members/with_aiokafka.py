@@ -63,6 +63,7 @@ async def run(settings: dict[str, str]) -> None:
         session_timeout_ms=int(settings["session.timeout.ms"]),
         heartbeat_interval_ms=int(settings["heartbeat.interval.ms"]),
         max_poll_interval_ms=int(settings["max.poll.interval.ms"]),
+        metadata_max_age_ms=int(settings["metadata.max.age.ms"]),
         rebalance_timeout_ms=int(settings["max.poll.interval.ms"]),
         partition_assignment_strategy=(ASSIGNORS[settings["partition.assignment.strategy"]],),
         auto_offset_reset="earliest",

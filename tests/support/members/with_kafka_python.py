@@ -74,6 +74,7 @@ def main(words: list[str]) -> None:
         session_timeout_ms=int(settings["session.timeout.ms"]),
         heartbeat_interval_ms=int(settings["heartbeat.interval.ms"]),
         max_poll_interval_ms=int(settings["max.poll.interval.ms"]),
+        metadata_max_age_ms=int(settings["metadata.max.age.ms"]),
         partition_assignment_strategy=[ASSIGNORS[settings["partition.assignment.strategy"]]],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
