@@ -21,7 +21,7 @@ NOW_MS = int(time.time() * 1000)
 
 # Every case has partitions of its own; few cases need a topic of a special kind.
 KINDS: dict[str, tuple[int, dict[str, str]]] = {
-    "plain": (440, {}),
+    "plain": (480, {}),
     "compact": (12, {"cleanup.policy": "compact"}),
     "stamped": (12, {"message.timestamp.type": "LogAppendTime"}),
     "tiny": (12, {"max.message.bytes": "400"}),
