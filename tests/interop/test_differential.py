@@ -31,8 +31,6 @@ from support.wire_client import WireClient
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
 CONTROLLER, REFERENCE, CANDIDATE = 1, 2, 3
-MISPLACED = {"file.delete.delay.ms"}
-"""A topic's setting in the brokers' files, which Apache repeats although it is none of its own."""
 NOT_SERVED = {
     58: "Envelope is KRaft's",
     68: "never served in ZooKeeper mode",
@@ -152,8 +150,6 @@ def test_a_brokers_settings_have_apaches_names_types_defaults_and_scopes(ottla_j
         for target, number in ((reference, REFERENCE), (candidate, CANDIDATE))
     )
 
-    for name in MISPLACED & set(theirs):
-        del theirs[name]
     assert {name for name in ours if not name.startswith("ottla.")} == set(theirs)
     for name, row in theirs.items():
         mine = ours[name]

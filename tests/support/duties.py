@@ -111,6 +111,8 @@ class Duty:
     is_done: Callable[[Stage], bool]
     is_held: bool = True
     """Whether broker 3 is frozen from the beginning until the office has moved."""
+    leaves: bool = False
+    """Whether broker 3 leaves: then it shall not govern."""
 
 
 def spread(count: int = PARTITIONS) -> list[list[int]]:
@@ -338,6 +340,7 @@ DUTIES = {
             has_lost_a_leader,
             has_left_and_returned,
             is_held=False,
+            leaves=True,
         ),
         Duty("broker restart", prepare_dead, begin_return, is_registered, is_whole, is_held=False),
     )
@@ -357,6 +360,8 @@ def hand_over(stage: Stage, duty: Duty, *, by_kill: bool) -> None:
 def play(stage: Stage, duty: Duty, *, by_kill: bool) -> None:
     """The same, without a look at the records."""
     cluster = stage.cluster
+    if duty.leaves:
+        stage.takers -= {OTHER}  # Once it is gone the first may well be elected again.
     cluster.elect_controller(stage.first)
     duty.prepare(stage)
     if duty.is_held:
