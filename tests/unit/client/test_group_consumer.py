@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.client.config import ConsumerConfig
+from ottla.client.errors import BrokerError
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.core import GroupConsumerCore
 from ottla.client.group.subscriptions import decode_member, encode_share
@@ -19,7 +20,11 @@ from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorRespons
 from ottla.wire.apis.heartbeat import HeartbeatResponse
 from ottla.wire.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.wire.apis.leave_group import LeaveGroupResponse
-from ottla.wire.apis.offset_commit import OffsetCommitResponse
+from ottla.wire.apis.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from ottla.wire.apis.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -255,3 +260,21 @@ def test_what_was_fetched_and_paused_stays_so_when_another_partition_comes_and_g
         for row in topic.partitions
     ]
     assert (0, 7) not in named, "what was here already was not fetched again"
+
+
+def test_a_commit_that_is_tried_again_counts_for_its_own_generation_alone(cluster: OneMember) -> None:
+    """Another member may have had the partition meanwhile, and committed more."""
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.position is not None)
+    moved = OffsetCommitResponsePartition(error_code=ErrorCode.NOT_COORDINATOR)
+    topics = [OffsetCommitResponseTopic(name="orders", partitions=[moved])]
+    cluster.script(ApiKey.OFFSET_COMMIT, OffsetCommitResponse(topics=topics), OffsetCommitResponse())
+
+    commit = cluster.spawn(cluster.consumer.commit({ORDERS_0: 9}))
+    cluster.run_until(lambda: len(cluster.requests(ApiKey.OFFSET_COMMIT)) == 1)
+    cluster.consumer.membership.generation += 1
+    wait_for(cluster, lambda: commit.is_done)
+
+    with pytest.raises(BrokerError, match="ILLEGAL_GENERATION"):
+        commit.result()
+    assert len(cluster.requests(ApiKey.OFFSET_COMMIT)) == 1

@@ -119,10 +119,14 @@ class Membership:
         self._engine.fire(self._polled)
 
     def commit(self, offsets: Mapping[TopicPartition, Position]) -> Operation[None]:
-        """Commit in the name of this generation; what may pass is tried again for a time."""
+        """Commit in the name of this generation; what may pass is tried again for a time, but never for
+        a later one: others may have read on, and committed, in between."""
+        generation = self.generation
         deadline_ms = self._engine.now_ms + self._engine.config.default_api_timeout_ms
         attempts = 0
         while True:
+            if self.generation != generation:
+                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, "the group has gathered anew")
             if foreign := offsets.keys() - self.owned:
                 raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"{min(foreign)} is no longer assigned")
             try:
