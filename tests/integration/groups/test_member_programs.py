@@ -12,6 +12,9 @@ from support.members.drilling import PARTITIONS, a_drill, coordinator_killed
 from support.members.programs import KINDS, Kind
 
 SESSION_SECONDS = 3
+STATIC_SESSION_SECONDS = 6
+"""A failover must be shorter: librdkafka forgets its member id when its session time-out has passed without
+an answer, and the next heartbeat of a static member, with an empty id, is fenced by any coordinator."""
 
 EVERY_WAY = [
     pytest.param(kind, strategy, is_static, id=f"{kind.name}-{strategy}{'-static' * is_static}")
@@ -45,15 +48,17 @@ def test_nothing_is_lost_or_undone_whatever_happens_to_members(
     def names(*instances: str) -> list[str | None]:
         return [instance if is_static else None for instance in instances]
 
+    session = STATIC_SESSION_SECONDS if is_static else SESSION_SECONDS
+    settings = {"session.timeout.ms": str(session * 1_000)}
     with a_drill(cluster, kind, strategy, tmp_path) as drill:
         for instance in names("a", "b", "c"):
-            drill.join(instance=instance)
+            drill.join(instance=instance, **settings)
         drill.settled(PARTITIONS)
         drill.progresses()
 
         paused = drill.members[0]
         paused.pause()
-        time.sleep(2 * SESSION_SECONDS)
+        time.sleep(2 * session)
         drill.lose(paused)
         drill.settled(PARTITIONS)
         paused.resume()
@@ -62,7 +67,7 @@ def test_nothing_is_lost_or_undone_whatever_happens_to_members(
 
         drill.lose(drill.members[0]).kill()
         for instance in names("b" if is_static else "d"):
-            drill.join(instance=instance)
+            drill.join(instance=instance, **settings)
         with coordinator_killed(cluster, drill):
             drill.settled(PARTITIONS)
             drill.progresses()
