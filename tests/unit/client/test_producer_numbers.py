@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from ottla.client.producing.batches import Batch, Delivery, size_of
+from ottla.client.producing.batches import Batch, Delivery, PartitionLine, size_of
+from ottla.client.producing.producer import BATCHES_REMEMBERED
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.init_producer_id import InitProducerIdResponse
 from ottla.wire.apis.produce import ProduceRequest
@@ -143,3 +144,22 @@ def test_the_halves_of_a_batch_go_on_from_each_other() -> None:
     assert [r.value for r in (*first.records, *second.records)] == [b"0", b"1", b"2", b"3", b"4"]
     assert (first.base_sequence, second.base_sequence) == (2**31 - 2, 0)
     assert first.place < second.place < (4,)
+
+
+def test_no_more_batches_pass_one_without_an_answer_than_a_partition_remembers() -> None:
+    """Simulated seed 2072085244: the first leader was silent, the next took all that came behind."""
+    line = PartitionLine(ORDERS_0)
+    line.producer = (101, 0)
+    for _ in range(9):
+        line.open_batch(0, 10_000, 100).add(a_record(b"x"), Delivery(), 10_000)
+    sent = []
+    while (batch := line.next_ready(0, 100, 0, BATCHES_REMEMBERED)) is not None:
+        line.take(batch)
+        line.number(batch)
+        sent.append(batch)
+        if len(sent) > 1:
+            line.in_flight.remove(batch)
+
+    assert [batch.base_sequence for batch in sent] == [0, 1, 2, 3, 4]
+    line.in_flight.remove(sent[0])
+    assert line.next_ready(0, 100, 0, BATCHES_REMEMBERED) is not None

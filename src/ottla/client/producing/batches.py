@@ -69,6 +69,7 @@ class Batch:
         "created_at_ms",
         "deliveries",
         "last_error",
+        "ordinal",
         "partition",
         "place",
         "producer",
@@ -88,6 +89,8 @@ class Batch:
         self.last_error: ClientError | None = None
         self.producer: tuple[int, int] = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self.base_sequence = NO_SEQUENCE
+        self.ordinal = 0
+        """How many batches of its partition had a number before it."""
 
     def add(self, record: Record, delivery: Delivery, size: int) -> None:
         self.records.append(record)
@@ -117,6 +120,7 @@ class Batch:
             halves[n >= middle].add(record, delivery, size_of(record))
         for half, first in zip(halves, (0, middle), strict=True):
             half.attempts, half.last_error, half.producer = self.attempts, self.last_error, self.producer
+            half.ordinal = self.ordinal
             if self.base_sequence != NO_SEQUENCE:
                 half.base_sequence = (self.base_sequence + first) % SEQUENCE_COUNT
         return halves[0], halves[1]
@@ -131,6 +135,7 @@ class PartitionLine:
 
     __slots__ = (
         "_count",
+        "_numbered",
         "acknowledged",
         "has_gap",
         "in_flight",
@@ -158,6 +163,7 @@ class PartitionLine:
         self.acknowledged: tuple[int, int] | None = None
         """As which producer the partition knows us."""
         self._count = 0
+        self._numbered = 0
 
     @property
     def is_empty(self) -> bool:
@@ -183,11 +189,20 @@ class PartitionLine:
             return None
         if self.retrying:
             return self.retrying[0] if not self.in_flight else None
-        if not self.waiting or len(self.in_flight) >= in_flight_max or self.has_gap or self.is_refused:
+        if not self.waiting or self.has_gap or self.is_refused:
+            return None
+        if len(self.in_flight) >= in_flight_max or self._ahead >= in_flight_max:
             return None
         batch = self.waiting[0]
         is_full = len(self.waiting) > 1 or batch.size >= batch_size
         return batch if is_full or now_ms - batch.created_at_ms >= linger_ms else None
+
+    @property
+    def _ahead(self) -> int:
+        """How many batches were numbered from the oldest on that has no answer: the partition remembers but a
+        few, and one that is sent again must be among them, whatever another leader has taken since."""
+        numbered = [batch.ordinal for batch in self.in_flight if batch.base_sequence != NO_SEQUENCE]
+        return self._numbered - min(numbered) if numbered else 0
 
     def number(self, batch: Batch) -> None:
         """Give a batch its sequence, unless it has one."""
@@ -195,6 +210,8 @@ class PartitionLine:
             batch.producer = self.producer
             batch.base_sequence = self.next_sequence
             self.next_sequence = (self.next_sequence + len(batch.records)) % SEQUENCE_COUNT
+            batch.ordinal = self._numbered
+            self._numbered += 1
 
     def begin_anew(self) -> bool:
         """Number from 0 in the next epoch if that is due and nobody waits for an answer to an old number.
