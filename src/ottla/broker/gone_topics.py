@@ -1,12 +1,13 @@
-"""Topics that were deleted while no controller knew this broker: nobody tells it, so it looks for itself.
+"""Topics that were deleted while no controller could tell this broker: so it looks for itself.
 
-A controller tells only of deletions that it makes, and only to brokers that are registered. Whoever
-registers again under a new epoch is told of all topics there are, but not of those that it knows and that
-are gone; it would show them to clients until it is restarted.
+A controller tells only of deletions that it makes, and only to brokers that are registered and that it
+reaches before its term ends. Whoever registers again, or hears of a new controller, is told of all topics
+there are, but not of those that it knows and that are gone; it would show them to clients until it is
+restarted.
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.metadata_image import MetadataUpdate, PartitionUpdate
 from ottla.broker.zk_desk import Pause, Steps
@@ -19,38 +20,44 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NO_EPOCH = -1
 LOOK_AGAIN_MS = 2_000
 """While a topic that is known here is being deleted."""
 
 
-class GoneTopics:
-    """Compares the picture with ZooKeeper after each new registration."""
+class Told(NamedTuple):
+    """Under which registration of this broker, and in which controller's term, news came."""
 
-    __slots__ = ("_epoch", "_node")
+    broker_epoch: int
+    controller_epoch: int
+
+
+class GoneTopics:
+    """Compares the picture with ZooKeeper after each new registration, and in each new controller's term."""
+
+    __slots__ = ("_node", "_told")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._epoch = NO_EPOCH
+        self._told: Told | None = None
 
-    def on_update(self, broker_epoch: int, update: MetadataUpdate) -> None:
+    def on_update(self, told: Told, update: MetadataUpdate) -> None:
         """A controller knows that registration of ours: what it begins to delete from now on it tells.
 
         What it names in its first update is there; what was known before and is not named is doubtful.
         """
-        if broker_epoch <= self._epoch:
+        before = self._told
+        if before is not None and told <= before:
             return
-        is_first = self._epoch == NO_EPOCH
-        self._epoch = broker_epoch
-        if not is_first:
+        self._told = told
+        if before is not None:
             named = {news.partition.topic for news in update.partitions}
             topics = self._node.metadata.topics
             doubtful = {name: topic.topic_id for name, topic in topics.items() if name not in named}
-            self._node.zk.run(self._compare(broker_epoch, doubtful))
+            self._node.zk.run(self._compare(told, doubtful))
 
-    def _compare(self, broker_epoch: int, doubtful: dict[str, TopicId]) -> Steps[None]:
-        """Until none of them is on its way out; a newer registration looks anew."""
-        while doubtful and self._epoch == broker_epoch:
+    def _compare(self, told: Told, doubtful: dict[str, TopicId]) -> Steps[None]:
+        """Until none of them is on its way out; a newer registration or controller has us look anew."""
+        while doubtful and self._told == told:
             yield Sync(paths.TOPICS)  # what a server says that lags behind proves nothing
             leaving = yield GetChildren(paths.DELETE_TOPICS)
             present = yield GetChildren(paths.TOPICS)

@@ -38,6 +38,16 @@ def test_a_topic_deleted_while_no_controller_knew_the_broker_is_forgotten() -> N
     assert OLD_ID not in bench.node.metadata.topic_names
 
 
+def test_a_topic_whose_deletion_a_controller_could_not_tell_before_its_term_ended_is_forgotten() -> None:
+    """Seed 955420079: the broker was cut off from it, and the next controller had never heard of the topic."""
+    bench = a_broker_that_knows_two_topics()
+    bench.zk(Delete(paths.topic("refunds"), ANY_VERSION))
+
+    assert update(bench, a_topic("orders"), controller_epoch=2) == 0
+
+    assert shown(bench) == ["orders"]
+
+
 def test_what_is_said_to_the_last_registration_does_not_count() -> None:
     """Only a controller that knows the new one tells of all later deletions."""
     bench = a_broker_that_knows_two_topics()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.fences import fence
+from ottla.broker.gone_topics import Told
 from ottla.broker.metadata_image import LiveBroker, MetadataUpdate, PartitionInfo, PartitionUpdate
 from ottla.broker.request import Request
 from ottla.model.cluster import Endpoint, SecurityProtocol
@@ -42,7 +43,7 @@ def handle(node: "Node", request: Request, body: UpdateMetadataRequest) -> Updat
         },
         partitions=list(_partitions(body)),
     )
-    node.gone_topics.on_update(body.broker_epoch, update)
+    node.gone_topics.on_update(Told(body.broker_epoch, body.controller_epoch), update)
     node.apply_metadata(update)
     return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
