@@ -39,7 +39,7 @@ def test_a_topic_deleted_while_no_controller_knew_the_broker_is_forgotten() -> N
 
 
 def test_a_topic_whose_deletion_a_controller_could_not_tell_before_its_term_ended_is_forgotten() -> None:
-    """Seed 955420079: the broker was cut off from it, and the next controller had never heard of the topic."""
+    """Seed 955420079: it was cut off, and the next controller had never heard of the topic."""
     bench = a_broker_that_knows_two_topics()
     bench.zk(Delete(paths.topic("refunds"), ANY_VERSION))
 
