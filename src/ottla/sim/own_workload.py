@@ -255,6 +255,10 @@ class OwnMember(OwnClient):
         return GroupConsumerCore(self.engine, self.reading.group, [self._topic], config, self._membership)
 
     @property
+    def owned(self) -> frozenset[TopicPartition]:
+        return self.core.membership.owned
+
+    @property
     def is_settled(self) -> bool:
         membership = self.core.membership
         return membership.is_stable and membership.generation == self.reading.generation
