@@ -12,6 +12,7 @@ import pyarrow as pa
 from ottla.client.errors import CorruptBatch
 from ottla.client.fetching.decoding import Chunk
 from ottla.model.ids import TopicPartition
+from ottla.records.batch import seal
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
@@ -60,6 +61,18 @@ def test_every_codec_gives_the_records_back(codec: Codec) -> None:
     assert [row["headers"] for row in rows] == headers
     assert [row["timestamp"].timestamp() for row in rows] == [r.timestamp / 1000 for r in records]
     assert {(row["topic"], row["partition"], row["timestampType"]) for row in rows} == {("orders", 0, 0)}
+
+
+def test_a_headers_name_that_is_no_utf8_is_read_as_java_reads_it() -> None:
+    names = ["plain", "ünlaut", "wrong-xx-", "last"]
+    batch = bytearray(build_batch([Record(None, b"v", tuple((name, b"x") for name in names), 1_000)]))
+    batch[:] = batch.replace(b"wrong-xx-", b"wrong-\xff\xe4-")
+    seal(batch, 0, len(batch))
+
+    [row] = decoded(a_chunk(bytes(batch))).to_pylist()
+
+    assert [each["key"] for each in row["headers"]] == ["plain", "ünlaut", "wrong-\ufffd\ufffd-", "last"]
+    assert {each["value"] for each in row["headers"]} == {b"x"}
 
 
 def test_batches_of_several_codecs_stay_in_order() -> None:

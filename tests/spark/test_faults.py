@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
-SECONDS_MAX = 120
+SECONDS_MAX = 200
 VICTIM = 1
 PLACED = {0: (VICTIM, 2, 0), 1: (2, 0, VICTIM)}
 """The first partition is led by the broker that will die, the second is not."""
@@ -77,6 +77,10 @@ def read_up_to(query: Any, ends: dict[str, dict[str, int]]) -> bool:
     return all(at.get(topic, {}).get(p, 0) >= n for topic, ps in ends.items() for p, n in ps.items())
 
 
+def told_of(query: Any) -> str:
+    return f"two batches of {query.id}: {query.status}, last {query.lastProgress}"
+
+
 def offsets_of(offsets: Any) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = json.loads(offsets) if isinstance(offsets, str) else offsets
     return found or {}
@@ -118,7 +122,7 @@ def test_a_leader_killed_in_mid_stream_costs_no_row(
     try:
         with Feed(servers, "flowing", 2, at_once=4) as feed:
             for query in queries:
-                wait_until(lambda q=query: batches_of(q) >= 2, "two batches", SECONDS_MAX)
+                wait_until(lambda q=query: batches_of(q) >= 2, lambda q=query: told_of(q), SECONDS_MAX)
             with dead(cluster, VICTIM):
                 before = feed.sent
                 wait_until(lambda: feed.sent >= before + 80, "records come again", SECONDS_MAX)

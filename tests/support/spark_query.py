@@ -7,6 +7,7 @@ at every step. It prints a line when Spark is up, and one for each batch of the 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from ottla.spark.jobs import archive
@@ -39,6 +40,10 @@ def run(spark: Any, servers: str, source: str, target: str, directory: str, *, f
     trigger: Any = {"processingTime": f"{FOLLOW_S} seconds"} if follows else {"availableNow": True}
     limit = OFFSETS_PER_BATCH if follows else 5_000_000
     copy = start_copy(spark, servers, source, target, directory, trigger, limit)
+    # The first batches of two queries at the same moment can spoil each other's tasks: Spark then cannot read
+    # a map that changed while it was written (java.io.OptionalDataException).
+    while copy.isActive and copy.lastProgress is None:
+        time.sleep(0.05)
     options = archive.ArchiveOptions(
         bootstrap_servers=servers,
         topics=source,

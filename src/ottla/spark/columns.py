@@ -280,10 +280,12 @@ class _Headers:
 
     def array(self, rows: int, header_count: int, kind: Any) -> pa.Array:
         pair = kind.value_type
-        keys = pa.Array.from_buffers(
-            pair.field("key").type,
-            header_count,
-            [None, pa.py_buffer(self.keys.ends), pa.py_buffer(self.keys.data)],
+        keys = _readable(
+            pa.Array.from_buffers(
+                pair.field("key").type,
+                header_count,
+                [None, pa.py_buffer(self.keys.ends), pa.py_buffer(self.keys.data)],
+            )
         )
         values = self.values.array(header_count, pair.field("value").type)
         pairs = pa.Array.from_buffers(pair, header_count, [None], children=[keys, values])
@@ -291,6 +293,16 @@ class _Headers:
         is_there = (np.diff(self.ends[: rows + 1]) > 0).astype(np.uint8)
         buffers = [_bitmap(is_there), pa.py_buffer(self.ends)]
         return pa.Array.from_buffers(kind, rows, buffers, children=[pairs])
+
+
+def _readable(names: pa.Array) -> pa.Array:
+    """Names as a Java client reads them: what is no UTF-8 is replaced, since nobody behind us expects it."""
+    try:
+        names.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = names.view(pa.binary())
+        return pa.array([name.as_py().decode(errors="replace") for name in raw], names.type)
+    return names
 
 
 def _bitmap(valid: Any) -> pa.Buffer | None:

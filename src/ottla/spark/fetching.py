@@ -18,12 +18,12 @@ from ottla.client.fetching.decoding import Chunk
 from ottla.client.fetching.fetcher import LAST_VERSION_WITH_NAMES
 from ottla.client.fetching.offsets import EARLIEST, LATEST, list_offsets
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicId, TopicPartition
 from ottla.spark.decode_kernel import NO_BATCH, TABLE_WIDTH, find_plain_batches
 from ottla.spark.errors import DataLoss, SparkRefused
 from ottla.spark.ranges import OffsetRange
 from ottla.wire.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from ottla.wire.primitives import ZERO_UUID
+from ottla.wire.primitives import ZERO_UUID, Buffer
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +31,17 @@ ROW_BYTES_GUESS = 1024
 FETCH_BYTES_MIN = 128 * 1024
 """A short range, as of a small trigger, does not need megabytes of what comes behind it."""
 
+KEPT_BYTES_MIN = 128 * 1024
+"""Less is copied: it is not worth a new buffer for what comes next."""
+
 CORRUPT_ATTEMPTS = 3
 """A batch that is corrupt on the wire is fetched again; one that is corrupt on the disk stays so."""
 
 EMPTY_ATTEMPTS = 5
 """So often the log may end before a record that was there: a new leader learns how far all is committed."""
+
+REMADE_ATTEMPTS = 5
+"""So often a topic is said to be another: one who says it may not have heard of the topic that is meant."""
 
 NO_REPLICA = -1
 
@@ -43,6 +49,10 @@ Fetched = tuple[Chunk, int]
 """What came, and the offset behind it."""
 
 _NO_TABLE = np.empty((0, TABLE_WIDTH), np.int64)
+
+
+class TopicRemade(Exception):
+    """The topic was deleted, and another has its name."""
 
 
 class Source:
@@ -100,7 +110,12 @@ class RangeFetcher:
         task = self._ask_for(position)
         try:
             while position < self._range.end:
-                fetched = self._result(task)
+                try:
+                    fetched = self._result(task)
+                except TopicRemade:
+                    behind = f"[{position}, {self._range.end}) of {self._range.partition}"
+                    self._lose(f"{behind} are gone with their topic, which was deleted and made again")
+                    return
                 if fetched is None:
                     position = self._skip_lost(position)
                     task = self._ask_for(position)
@@ -120,7 +135,7 @@ class RangeFetcher:
             self._config, max_partition_fetch_bytes=min(self._config.max_partition_fetch_bytes, enough)
         )
         task = self._client.engine.spawn(
-            fetch_once(self._client.engine, config, self._range.partition, position, self._source)
+            fetch_once(self._client.engine, config, self._range, position, self._source)
         )
         self._client.turn(0)
         return task
@@ -149,34 +164,42 @@ class RangeFetcher:
             lost = (
                 f"[{position}, {behind}) of {partition} are no longer in the log, which begins at {earliest}"
             )
+        self._lose(lost)
+        return behind
+
+    def _lose(self, lost: str) -> None:
         if self._fails:
             raise DataLoss(
                 f"data loss: offsets {lost}",
                 "with failOnDataLoss=false the query goes on without them; "
                 "raise the topic's retention, or read sooner",
             )
-        log.warning("data loss partition=%s lost=%s", partition, lost)
-        return behind
+        log.warning("data loss partition=%s lost=%s", self._range.partition, lost)
 
 
 def fetch_once(
-    engine: Engine, config: ConsumerConfig, partition: TopicPartition, position: int, source: Source
+    engine: Engine, config: ConsumerConfig, wanted: OffsetRange, position: int, source: Source
 ) -> Operation[Fetched | None]:
     """The batches from a position on; ``None`` if the log does not hold it. Tries until it is cancelled."""
+    partition, topic_id = wanted.partition, wanted.topic_id
     engine.want_topics(partition.topic)
-    attempts = corrupt = empty = 0
+    attempts = corrupt = empty = strange = 0
     while True:
         broker = source.broker(engine, partition)
         try:
             if broker is None:
                 raise ConnectionLost(f"{partition} has no leader that is known")
-            row = yield from _ask_broker(engine, config, partition, position, broker, source.rack)
-            fetched = _chunk(partition, position, row)
+            row = yield from _ask_broker(engine, config, partition, position, broker, source.rack, topic_id)
+            fetched = _chunk(partition, position, row, _kept(engine, row.records))
             if fetched is not None:
                 return fetched
         except ClientError as error:
             if isinstance(error, CorruptBatch):
                 corrupt += 1
+            if topic_id is not None and _is_another(engine, partition.topic, topic_id):
+                strange += 1
+                if strange >= REMADE_ATTEMPTS:
+                    raise TopicRemade(partition.topic) from error
             if not source.is_leader:
                 source.stay_with_leader()
             elif isinstance(error, BrokerError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -197,6 +220,12 @@ def fetch_once(
             return None
 
 
+def _is_another(engine: Engine, name: str, topic_id: TopicId) -> bool:
+    """Whether the topic of this name is said to be another than the one that is meant."""
+    topic = engine.metadata.topics.get(name)
+    return topic is not None and topic.topic_id not in (topic_id, ZERO_UUID)
+
+
 def _ask_broker(
     engine: Engine,
     config: ConsumerConfig,
@@ -204,6 +233,7 @@ def _ask_broker(
     position: int,
     broker: int,
     rack: str = "",
+    topic_id: TopicId | None = None,
 ) -> Operation[PartitionData]:
     topic = engine.metadata.topics[partition.topic]
     info = topic.partitions[partition.partition]
@@ -218,7 +248,7 @@ def _ask_broker(
         min_bytes=config.fetch_min_bytes,
         max_bytes=config.fetch_max_bytes,
         isolation_level=config.isolation_number,
-        topics=[FetchTopic(topic=partition.topic, topic_id=topic.topic_id, partitions=[asked])],
+        topics=[FetchTopic(partition.topic, topic_id or topic.topic_id, [asked])],
         rack_id=rack,
     )
     version_max = None if topic.topic_id != ZERO_UUID else LAST_VERSION_WITH_NAMES
@@ -262,8 +292,17 @@ def fetch_from(
             return row
 
 
-def _chunk(partition: TopicPartition, position: int, row: PartitionData) -> Fetched | None:
-    data = bytes(row.records) if row.records is not None else b""
+def _kept(engine: Engine, records: Buffer | None) -> Buffer:
+    """The batches for longer than the call: where they are many the frame is kept, else they are copied."""
+    if not isinstance(records, memoryview):
+        return records or b""
+    if len(records) < KEPT_BYTES_MIN:
+        return bytes(records)
+    engine.keep_frame()
+    return records.toreadonly()
+
+
+def _chunk(partition: TopicPartition, position: int, row: PartitionData, data: Buffer) -> Fetched | None:
     if not data:
         return None
     aborted = tuple((one.producer_id, one.first_offset) for one in row.aborted_transactions or ())

@@ -58,6 +58,17 @@ class ClusterView:
             return sorted(p for p in subscription.partitions if p.partition in counts.get(p.topic, ()))
         return sorted(TopicPartition(name, n) for name, numbers in counts.items() for n in numbers)
 
+    def latest(self) -> tuple[Offsets, TopicIds]:
+        """Where the partitions end that there are, and the ids of their topics.
+
+        Ends are asked for by name: if a topic was made again meanwhile, they are asked for once more.
+        """
+        while True:
+            ends = self.ends(self.partitions(refuses_missing=False), asked.LATEST)
+            ids = self.topic_ids
+            if not ids or not remade(ids, _ids(existing_topics(self._client, self._options.kafka, ids))):
+                return ends, ids
+
     def resolve(self, bound: Bound, partitions: Iterable[TopicPartition]) -> Offsets:
         """The offsets that a bound stands for."""
         wanted = list(partitions)
@@ -124,11 +135,7 @@ class ClusterView:
 
     def _counts(self, names: Iterable[str] | None) -> dict[str, list[int]]:
         found = existing_topics(self._client, self._options.kafka, names)
-        self.topic_ids = {
-            name: topic_id_text(TopicId(topic.topic_id))
-            for name, topic in found.items()
-            if topic.topic_id != ZERO_UUID
-        }
+        self.topic_ids = _ids(found)
         return {name: _numbers(topic) for name, topic in found.items()}
 
 
@@ -137,6 +144,14 @@ def partition_numbers(
 ) -> dict[str, list[int]]:
     """The partitions of these topics, or of all; topics that do not exist are left out."""
     return {name: _numbers(topic) for name, topic in existing_topics(client, kafka, names).items()}
+
+
+def _ids(topics: Mapping[str, MetadataResponseTopic]) -> TopicIds:
+    return {
+        name: topic_id_text(TopicId(topic.topic_id))
+        for name, topic in topics.items()
+        if topic.topic_id != ZERO_UUID
+    }
 
 
 def _numbers(topic: MetadataResponseTopic) -> list[int]:

@@ -1,12 +1,12 @@
 """Offset ranges: what one task reads, and how ranges are split and limited. Pure arithmetic."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from pyspark.sql.datasource import InputPartition
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicId, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class OffsetRange(InputPartition):
     partition: TopicPartition
     start: int
     end: int
+    topic_id: TopicId | None = None
+    """Which topic is meant, where the cluster has ids: another one may have taken the name."""
 
     @property
     def size(self) -> int:
@@ -54,7 +56,7 @@ def _divided(whole: OffsetRange, count: int) -> list[OffsetRange]:
     start = whole.start
     for left in range(min(count, whole.size), 0, -1):
         end = start + (whole.end - start) // left
-        pieces.append(OffsetRange(whole.partition, start, end))
+        pieces.append(replace(whole, start=start, end=end))
         start = end
     return pieces
 

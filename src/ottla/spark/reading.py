@@ -6,12 +6,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicPartition, topic_id_from_text
 from ottla.spark.connections import client_for
 from ottla.spark.errors import DataLoss
-from ottla.spark.offsets import ClusterView, Offsets
+from ottla.spark.offsets import ClusterView, Offsets, TopicIds
 from ottla.spark.options import EARLIEST, LATEST, ByOffset, End, ReadOptions
 from ottla.spark.ranges import OffsetRange, split_ranges
+from ottla.spark.worker import settle_worker
 
 
 def read_range(options: ReadOptions, schema: StructType, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
@@ -35,13 +36,18 @@ def read_range(options: ReadOptions, schema: StructType, wanted: OffsetRange) ->
     )
     for chunk in fetcher.chunks():
         yield from decoder.decode(chunk, wanted.end)
+        settle_worker()
 
 
 def plan_ranges(
-    options: ReadOptions, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    options: ReadOptions,
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    topic_ids: TopicIds,
 ) -> list[OffsetRange]:
     """The ranges between two sets of offsets, split as the options say."""
-    ranges = [OffsetRange(p, start[p], end[p]) for p in sorted(end) if p in start]
+    ids = {topic: topic_id_from_text(text) for topic, text in topic_ids.items()}
+    ranges = [OffsetRange(p, start[p], end[p], ids.get(p.topic)) for p in sorted(end) if p in start]
     return split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
 
 
@@ -63,7 +69,7 @@ class BatchReader(DataSourceReader):
             end = self._within_log(view, end)
         if isinstance(options.starting, ByOffset) and options.fail_on_data_loss:
             _check_kept(view, start, end)
-        ranges: Sequence[InputPartition] = plan_ranges(options, start, end)
+        ranges: Sequence[InputPartition] = plan_ranges(options, start, end, view.topic_ids)
         # Spark calls read() with None when there is no partition; an empty range reads nothing.
         return ranges or [OffsetRange(TopicPartition("", 0), 0, 0)]
 

@@ -21,7 +21,7 @@ from ottla.model.ids import TopicPartition
 from ottla.spark.connections import client_for
 from ottla.spark.errors import DataLoss
 from ottla.spark.offsets import ClusterView, Offsets, TopicIds, as_dict, began_at, from_dict, ids_of, remade
-from ottla.spark.options import EARLIEST, LATEST, ReadOptions
+from ottla.spark.options import EARLIEST, ReadOptions
 from ottla.spark.ranges import OffsetRange, limited
 from ottla.spark.reading import plan_ranges, read_range
 
@@ -104,7 +104,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for partition, offset in until.items():
             if begin[partition] > offset:
                 self._lost(f"a batch ended at {offset} of {partition}, and would begin at {begin[partition]}")
-        ranges: Sequence[InputPartition] = plan_ranges(self._options, begin, until)
+        ranges: Sequence[InputPartition] = plan_ranges(self._options, begin, until, ids_of(end))
         return ranges
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -138,10 +138,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The latest offsets; of a query that ends by itself, those that it saw first."""
         if self._available_now is not None:
             return dict(self._available_now), self._available_ids
-        end = view.ends(view.partitions(refuses_missing=False), LATEST)
+        end, ids = view.latest()
         if self._ends_where_it_is:
-            self._available_now, self._available_ids = dict(end), view.topic_ids
-        return end, view.topic_ids
+            self._available_now, self._available_ids = dict(end), ids
+        return end, ids
 
     def _begin_of_new(self, view: ClusterView, begin: Offsets, end: Offsets) -> Offsets:
         """Partitions that the last batch did not know are read from their very first record."""

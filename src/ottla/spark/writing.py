@@ -13,6 +13,7 @@ from ottla.client.blocking import Client
 from ottla.spark.connections import client_for
 from ottla.spark.errors import SparkRefused, refuse
 from ottla.spark.offsets import partition_numbers
+from ottla.spark.worker import settle_worker
 from ottla.spark.write_options import WriteOptions
 
 
@@ -104,6 +105,7 @@ def _deliver(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
             for batch in encoder.encode(rows, counts, time.time_ns() // 1_000_000):
                 sender.send(batch)
             seen += rows.num_rows
+            settle_worker()
         sent = sender.flush()
     finally:
         sender.close()

@@ -11,11 +11,12 @@ pytest.importorskip("pyspark")
 
 from ottla.client.config import ConsumerConfig
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicId
 from ottla.spark.errors import DataLoss
 from ottla.spark.fetching import RangeFetcher
 from ottla.spark.kafka_settings import kafka_settings
 from ottla.spark.ranges import OffsetRange
-from ottla.wire.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from ottla.wire.keys import ApiKey
 from support.fake_client import SERVERS, FakeClient
 from support.two_copies import FOLLOWER, LEADER, ORDERS, TwoCopies
@@ -28,11 +29,13 @@ def cluster() -> TwoCopies:
     return TwoCopies()
 
 
-def a_fetcher(cluster: TwoCopies, end: int, *, rack: str = "", fails: bool = True) -> RangeFetcher:
+def a_fetcher(
+    cluster: TwoCopies, end: int, *, rack: str = "", fails: bool = True, topic_id: TopicId | None = None
+) -> RangeFetcher:
     return RangeFetcher(
         FakeClient(cluster),  # type: ignore[arg-type]
         ConsumerConfig(client_rack=rack),
-        OffsetRange(ORDERS, 0, end),
+        OffsetRange(ORDERS, 0, end, topic_id),
         poll_timeout_ms=120_000,
         fail_on_data_loss=fails,
     )
@@ -101,6 +104,36 @@ def test_offsets_that_retention_took_are_told_as_before(cluster: TwoCopies) -> N
 
     with pytest.raises(DataLoss, match=r"offsets \[0, 2\) of orders-0 are no longer in the log"):
         fetched(a_fetcher(cluster, 3))
+
+
+def test_a_range_of_a_topic_that_was_made_again_is_lost_and_never_read_from_the_other(
+    cluster: TwoCopies,
+) -> None:
+    planned = TopicId(cluster.topic_ids["orders"])
+    cluster.write(3, LEADER)
+    assert fetched(a_fetcher(cluster, 3, topic_id=planned)) == [(0, 3)]
+    cluster.topic_ids["orders"] = bytes(15) + b"\x09"
+
+    with pytest.raises(DataLoss, match=r"\[0, 3\) of orders-0 are gone with their topic, which was deleted"):
+        fetched(a_fetcher(cluster, 3, topic_id=planned))
+    assert fetched(a_fetcher(cluster, 3, topic_id=planned, fails=False)) == []
+
+
+def test_a_broker_that_has_not_heard_of_the_new_topic_is_waited_for(cluster: TwoCopies) -> None:
+    planned, old = TopicId(cluster.topic_ids["orders"]), bytes(15) + b"\x09"
+    cluster.write(3, LEADER)
+    cluster.topic_ids["orders"] = old
+    fetcher = a_fetcher(cluster, 3, topic_id=planned)
+    chunks = fetcher.chunks()
+    cluster.script(ApiKey.FETCH, lambda asked: _refused_and_then_told(cluster, asked, planned))
+
+    assert [chunk.end_offset() for chunk in chunks] == [3]
+
+
+def _refused_and_then_told(cluster: TwoCopies, asked: FetchRequest, topic_id: bytes) -> FetchResponse:
+    refused = cluster._fetch(LEADER, asked)
+    cluster.topic_ids["orders"] = topic_id
+    return refused
 
 
 def test_a_task_that_stops_early_leaves_no_fetch_behind(cluster: TwoCopies) -> None:

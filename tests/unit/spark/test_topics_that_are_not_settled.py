@@ -118,3 +118,22 @@ def test_a_topic_that_was_gone_and_is_another_is_read_from_its_start(
     assert from_dict(back) == {ORDERS: 7}
     (piece,) = reader.partitions(gone, back)
     assert str(piece) == "orders-0 [0, 7)"
+
+
+def test_the_end_of_a_topic_that_is_made_again_while_it_is_asked_for_is_not_the_old_ones(
+    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster
+) -> None:
+    """The id was the old topic's, the end the new one's: rows of the new one passed for the old one's."""
+    reader = a_reader(monkeypatch, cluster, failOnDataLoss="false")
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+
+    def remake(message: Any) -> Any:
+        cluster.topic_ids["orders"] = NEXT_ID
+        cluster.logs[ORDERS].end_offset = 9
+        return cluster._list_offsets(1, message)
+
+    cluster.script(ApiKey.LIST_OFFSETS, remake)
+    end = reader.latestOffset(start, ReadAllAvailable())
+    (planned,) = reader.partitions(start, end)
+
+    assert (planned.start, planned.end, planned.topic_id) == (0, 9, NEXT_ID)  # type: ignore[attr-defined]
