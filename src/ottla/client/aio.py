@@ -35,6 +35,12 @@ from ottla.wire.framing import ReceiveBuffer
 CLOSE_SECONDS_MAX = 5.0
 """How long closing waits for the last bytes to go out."""
 
+STOOD_STILL_MS = 100
+"""A tick that comes so late tells that the program kept its loop from turning."""
+
+HEARING_SECONDS = 0.05
+"""So long brokers are heard then before anybody is late."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -64,7 +70,8 @@ class _LinkProtocol(asyncio.BufferedProtocol):
         self._received.received(count)
         try:
             while self.transport is not None and (frame := self._received.next_frame()) is not None:
-                self._client.engine.frame_came(self._link, frame)
+                if self._client.engine.frame_came(self._link, frame):
+                    self._received.let_go()
         except MalformedRequest as malformed:
             self.abort()
             self._client.engine.link_lost(self._link, f"garbage: {malformed}")
@@ -104,6 +111,7 @@ class Client:
         self._opening: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms: int | None = None
+        self._hearing: asyncio.TimerHandle | None = None
         self._is_tick_due = False
         self._is_closed = False
 
@@ -164,6 +172,8 @@ class Client:
         self.engine.take_outputs()
         if self._timer is not None:
             self._timer.cancel()
+        if self._hearing is not None:
+            self._hearing.cancel()
         for task in opening:
             task.cancel()
         await asyncio.gather(*opening, return_exceptions=True)
@@ -176,6 +186,22 @@ class Client:
 
     def tick(self) -> None:
         """Let the engine do what is due, and do what it asks."""
+        if not self._is_closed and not self._hears_first():
+            self.engine.tick(_monotonic_ms())
+            self.perform()
+
+    def _hears_first(self) -> bool:
+        """An answer that lay in its socket while the program did something else did not come too late."""
+        if self._hearing is None:
+            now_ms, due_ms = _monotonic_ms(), self.engine.next_tick_ms()
+            if due_ms is None or now_ms - due_ms < STOOD_STILL_MS:
+                return False
+            self.engine.catch_up(now_ms)
+            self._hearing = asyncio.get_running_loop().call_later(HEARING_SECONDS, self._heard)
+        return True
+
+    def _heard(self) -> None:
+        self._hearing = None
         if not self._is_closed:
             self.engine.tick(_monotonic_ms())
             self.perform()
@@ -285,7 +311,7 @@ class Producer:
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
         record = Record(key, value, headers, timestamp_ms)
-        self._client.engine.advance(_monotonic_ms())
+        self._client.engine.catch_up(_monotonic_ms())
         limit_ms = self._core.config.max_block_ms
         while True:
             try:

@@ -298,7 +298,8 @@ class Client:
             return
         sock.received.received(count)
         while self._sockets.get(sock.link) is sock and (frame := sock.received.next_frame()) is not None:
-            self.engine.frame_came(sock.link, frame)
+            if self.engine.frame_came(sock.link, frame):
+                sock.received.let_go()
             self._perform()
 
     def _guarded(self, sock: _Socket, action: Callable[[], None]) -> None:

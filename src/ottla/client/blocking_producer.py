@@ -35,7 +35,7 @@ class Producer:
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000
         record = Record(key, value, headers, timestamp_ms)
-        self._client.engine.advance(self._client.now_ms())
+        self._client.engine.catch_up(self._client.now_ms())
         try:
             delivery = self._core.send(topic, record, partition)
         except BufferFull:

@@ -29,6 +29,10 @@ class UnsupportedByBroker(ClientError):
     """The broker speaks no version of an API that could carry the request."""
 
 
+class Unsendable(ClientError):
+    """A request says what no message of the protocol can: a number or a name in it is too large."""
+
+
 class BrokerError(ClientError):
     """A broker answered with an error code."""
 

@@ -115,6 +115,31 @@ def test_a_topic_is_missing_only_if_the_controller_does_not_know_it_either(contr
     assert cluster.requests(ApiKey.METADATA)[-1][0] == 2
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_all_topics_are_those_the_controller_knows(seed: int) -> None:
+    cluster = FakeCluster(brokers=3, seed=seed)
+    cluster.topic("t", leaders=[1])
+    cluster.controller = 3
+
+    found = cluster.run(describe_topics(cluster.engine)).topics
+
+    assert [row.name for row in found] == ["t"]
+    assert cluster.requests(ApiKey.METADATA)[-1][0] == 3
+
+
+@pytest.mark.parametrize("controller", [-1, 3])
+def test_all_topics_are_told_by_another_broker_if_no_controller_answers(controller: int) -> None:
+    cluster = FakeCluster(brokers=3)
+    cluster.topic("t", leaders=[1])
+    cluster.controller = controller
+    cluster.run(cluster.engine.refresh(10_000))
+    cluster.kill(3)
+
+    found = cluster.run(describe_topics(cluster.engine)).topics
+
+    assert [row.name for row in found] == ["t"]
+
+
 def test_a_topic_placed_by_hand_has_no_counts() -> None:
     topic = a_topic("t", partitions=3, replication_factor=2, assignments={0: [1, 2]}, configs={"k": "v"})
 

@@ -1,6 +1,7 @@
 """Links, versions, timeouts and metadata of the client, against brokers in memory."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from ottla.client.errors import (
     ClientClosed,
     ConnectionLost,
     RequestTimedOut,
+    Unsendable,
     UnsupportedByBroker,
 )
 from ottla.model.errors import ErrorCode
@@ -19,6 +21,7 @@ from ottla.model.ids import TopicPartition
 from ottla.wire.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.apis.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -36,6 +39,19 @@ def metadata_of(cluster: FakeCluster, target: int | None = None) -> Operation[Me
 def known(cluster: FakeCluster) -> FakeCluster:
     assert cluster.run(cluster.engine.refresh(cluster.now_ms + 10_000))
     return cluster
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [MetadataRequest(topics=[MetadataRequestTopic(name="n" * 40_000)]), ProduceRequest(acks=2**20)],
+)
+def test_what_no_message_can_say_is_told_to_its_asker_alone(request_: Any) -> None:
+    cluster = known(FakeCluster())
+
+    with pytest.raises(Unsendable, match="does not fit into Kafka's protocol"):
+        cluster.run(ask(ANY_BROKER, request_, MetadataResponse))
+
+    assert cluster.run(metadata_of(cluster)).brokers
 
 
 def test_any_broker_means_the_one_that_is_up() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.client.config import ConsumerConfig
 from ottla.client.errors import BrokerError
+from ottla.client.group.changes import ShareChanges, ShareHistory
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.core import GroupConsumerCore
 from ottla.client.group.subscriptions import decode_member, encode_share
@@ -36,6 +37,7 @@ from ottla.wire.keys import ApiKey
 from support.fake_cluster import FakeCluster, FakeLog
 
 ORDERS_0 = TopicPartition("orders", 0)
+SHARE = frozenset({ORDERS_0})
 FOR_EVER = 1_000
 
 
@@ -260,6 +262,46 @@ def test_what_was_fetched_and_paused_stays_so_when_another_partition_comes_and_g
         for row in topic.partitions
     ]
     assert (0, 7) not in named, "what was here already was not fetched again"
+
+
+def gather(cluster: OneMember, code: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS) -> None:
+    cluster.scripted[ApiKey.HEARTBEAT].appendleft(HeartbeatResponse(error_code=code))
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+def test_a_program_is_told_of_a_share_that_was_lost_and_came_back_the_same(
+    cluster: OneMember, code: ErrorCode
+) -> None:
+    cluster.script(ApiKey.OFFSET_FETCH, committed(2), *[committed(7)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.position == 2)
+    assert cluster.consumer.history.take() == ShareChanges(assigned=SHARE)
+
+    gather(cluster, code)
+    wait_for(cluster, lambda: cluster.position == 7)
+
+    assert cluster.consumer.history.take() == ShareChanges(lost=SHARE, assigned=SHARE)
+    assert cluster.consumer.history.take() == ShareChanges()
+
+
+def test_an_eager_member_gives_up_and_gets_again_what_a_cooperative_one_keeps(cluster: OneMember) -> None:
+    is_eager = cluster.membership.partition_assignment_strategy == ("range",)
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(2)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.position == 2)
+    cluster.consumer.history.take()
+
+    gather(cluster)
+    wait_for(cluster, lambda: cluster.generation == 2 and cluster.consumer.membership.is_stable)
+
+    wanted = ShareChanges(revoked=SHARE, assigned=SHARE) if is_eager else ShareChanges()
+    assert cluster.consumer.history.take() == wanted
+
+
+def test_a_share_that_came_and_went_before_the_program_asked_is_no_news() -> None:
+    history = ShareHistory()
+    history.took_over(SHARE)
+    history.gave_up(SHARE, is_lost=True)
+
+    assert history.take() == ShareChanges()
 
 
 def test_a_commit_that_is_tried_again_counts_for_its_own_generation_alone(cluster: OneMember) -> None:

@@ -7,6 +7,7 @@ import pytest
 from ottla.client.producing.batches import Batch, Delivery, PartitionLine, size_of
 from ottla.client.producing.producer import BATCHES_REMEMBERED
 from ottla.model.errors import ErrorCode
+from ottla.records.record import Record
 from ottla.wire.apis.init_producer_id import InitProducerIdResponse
 from ottla.wire.apis.produce import ProduceRequest
 from ottla.wire.keys import ApiKey
@@ -163,3 +164,16 @@ def test_no_more_batches_pass_one_without_an_answer_than_a_partition_remembers()
     assert [batch.base_sequence for batch in sent] == [0, 1, 2, 3, 4]
     line.in_flight.remove(sent[0])
     assert line.next_ready(0, 100, 0, BATCHES_REMEMBERED) is not None
+
+
+@pytest.mark.parametrize("timestamp", [2**63, -2, -(2**70)])
+def test_a_record_of_an_impossible_time_is_refused_and_the_others_arrive(timestamp: int) -> None:
+    cluster = a_cluster()
+    producer = a_producer(cluster)
+
+    with pytest.raises(ValueError, match="is no timestamp"):
+        producer.send("orders", Record(None, b"never", timestamp=timestamp))
+    producer.send("orders", Record(None, b"late", timestamp=2**63 - 1))
+    flushed(cluster, producer)
+
+    assert values_in(cluster) == [b"late"]

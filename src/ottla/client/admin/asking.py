@@ -110,7 +110,7 @@ def ask_all(
     codes: Callable[[R], Iterable[int]] = no_codes,
 ) -> Operation[dict[int, R]]:
     """Every broker's answer, by broker; ``codes`` are those that may say it cannot answer yet."""
-    yield from until_done(engine, "Metadata", timeout_ms, lambda left_ms: _know_brokers(engine, left_ms))
+    yield from know_brokers(engine, timeout_ms)
     tasks = {
         broker: engine.spawn(ask_target(engine, broker, message, response, timeout_ms, codes))
         for broker in engine.metadata.brokers
@@ -119,6 +119,11 @@ def ask_all(
     for broker, task in tasks.items():
         answers[broker] = yield from engine.join(task)
     return answers
+
+
+def know_brokers(engine: Engine, timeout_ms: int | None = None) -> Operation[None]:
+    """Wait until the cluster's brokers are known."""
+    return until_done(engine, "Metadata", timeout_ms, lambda left_ms: _know_brokers(engine, left_ms))
 
 
 def _know_brokers(engine: Engine, left_ms: int) -> Operation[None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from ottla.client.admin.asking import ask_any, ask_controller, ask_target, until_done
+from ottla.client.admin.asking import ask_any, ask_controller, ask_target, know_brokers, until_done
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import Operation, ask
 from ottla.client.errors import BrokerError, ClientError, ConnectionLost
@@ -53,17 +53,36 @@ def describe_topics(
     """
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    if topics is None:
+        return (yield from _ask_for_all(engine, request, timeout_ms))
     answer = yield from ask_any(engine, request, MetadataResponse, timeout_ms)
-    if topics and any(row.error_code in _NOT_HEARD_OF for row in answer.topics):
-        try:
-            return (
-                yield from ask_target(
-                    engine, answer.controller_id, request, MetadataResponse, SECOND_OPINION_MS
-                )
-            )
-        except ClientError:
-            return answer
+    if any(row.error_code in _NOT_HEARD_OF for row in answer.topics):
+        second = yield from _hear_controller(engine, answer.controller_id, request)
+        return answer if second is None else second
     return answer
+
+
+def _ask_for_all(
+    engine: Engine, request: MetadataRequest, timeout_ms: int | None
+) -> Operation[MetadataResponse]:
+    """Nothing in a list of all topics says that one is missing: the controller is asked first."""
+    yield from know_brokers(engine, timeout_ms)
+    answer = yield from _hear_controller(engine, engine.metadata.controller_id, request)
+    if answer is None:
+        answer = yield from ask_any(engine, request, MetadataResponse, timeout_ms)
+    return answer
+
+
+def _hear_controller(
+    engine: Engine, controller: int, request: MetadataRequest
+) -> Operation[MetadataResponse | None]:
+    """What the controller says, if there is one and it answers soon."""
+    if controller < 0:
+        return None
+    try:
+        return (yield from ask_target(engine, controller, request, MetadataResponse, SECOND_OPINION_MS))
+    except ClientError:
+        return None
 
 
 def a_topic(

@@ -2,7 +2,7 @@
 
 An edge calls in with what happened (``link_connected``, ``frame_came``, ``link_lost``, ``tick``), then
 performs ``take_outputs()``. A frame is lent for the call; operations take what they need of it before they
-wait again.
+wait again, or keep it (``keep_frame``).
 """
 
 from random import Random
@@ -50,6 +50,7 @@ class Engine(Scheduler):
         self._links_by_broker: dict[int | BrokerLane, Link] = {}
         self._bootstrap_links: list[Link] = []
         self._next_link_id = 0
+        self._is_frame_kept = False
         for host, port in config.bootstrap_servers:
             self._bootstrap_links.append(self._new_link(host, port))
         self.spawn(self._keep_metadata())
@@ -63,12 +64,18 @@ class Engine(Scheduler):
             link.connected()
         self.run()
 
-    def frame_came(self, link_id: int, frame: memoryview) -> None:
-        """A response came on a link."""
+    def frame_came(self, link_id: int, frame: memoryview) -> bool:
+        """A response came on a link; whether somebody keeps the frame."""
+        self._is_frame_kept = False
         link = self._links.get(link_id)
         if link is not None and link.state in (LinkState.GREETING, LinkState.READY):
             link.frame_came(frame)
         self.run()
+        return self._is_frame_kept
+
+    def keep_frame(self) -> None:
+        """An operation keeps what it was just answered: the edge will not use its memory again."""
+        self._is_frame_kept = True
 
     def link_lost(self, link_id: int, reason: str) -> None:
         """A link was closed by the other side, or could not be opened."""

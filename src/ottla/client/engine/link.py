@@ -2,12 +2,19 @@
 
 from collections import deque
 from enum import Enum, auto
+from struct import error as StructError
 from typing import Any, Protocol
 
 from ottla.client.config import ClientConfig
 from ottla.client.engine.outputs import CloseLink, OpenLink, Output, SendOnLink
 from ottla.client.engine.tasks import Ask, Task
-from ottla.client.errors import ClientError, ConnectionLost, RequestTimedOut, UnsupportedByBroker
+from ottla.client.errors import (
+    ClientError,
+    ConnectionLost,
+    RequestTimedOut,
+    Unsendable,
+    UnsupportedByBroker,
+)
 from ottla.model.errors import ErrorCode, MalformedRequest
 from ottla.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.codec import UnsupportedVersion
@@ -200,6 +207,9 @@ class Link:
             self._transmit(waiting, version)
         except UnsupportedVersion as unsupported:
             self._resume(waiting, UnsupportedByBroker(f"{self.host}:{self.port}: {unsupported}"))
+        except (StructError, ValueError) as error:
+            text = f"{type(waiting.ask.message).__name__} does not fit into Kafka's protocol: {error}"
+            self._resume(waiting, Unsendable(text))
 
     def _version_for(self, ask: Ask) -> int | None:
         spec = ask.message.spec

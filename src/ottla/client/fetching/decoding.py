@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ottla.client.errors import CorruptBatch
 from ottla.model.ids import TopicPartition
-from ottla.records.batch import BatchHeader, CorruptRecords, batches, crc_is_valid
+from ottla.records.batch import BatchHeader, Buffer, CorruptRecords, batches, crc_is_valid
 from ottla.records.control import read_end_marker
 from ottla.records.record import Record, read_records
 
@@ -26,7 +26,7 @@ class Chunk:
 
     partition: TopicPartition
     fetch_offset: int
-    data: bytes
+    data: Buffer
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ottla.client.group.changes import ShareChanges
 from ottla.client.group.core import GroupConsumerCore
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
@@ -22,6 +23,10 @@ class GroupConsumer:
     def assignment(self) -> frozenset[TopicPartition]:
         """What this member reads now."""
         return self._core.membership.owned
+
+    def changes(self) -> ShareChanges:
+        """What became of the share since the last call: ask after each ``poll``, before its records."""
+        return self._core.history.take()
 
     @property
     def member_id(self) -> str:

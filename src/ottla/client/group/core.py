@@ -10,6 +10,7 @@ from ottla.client.errors import BrokerError, ClientClosed, ClientError, OffsetOu
 from ottla.client.fetching.decoding import Position
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.fetching.offsets import EARLIEST, LATEST
+from ottla.client.group.changes import ShareHistory
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.membership import Membership
 from ottla.model.errors import ErrorCode
@@ -39,6 +40,7 @@ class GroupConsumerCore:
         self._engine = engine
         self._processed: dict[TopicPartition, Position] = {}
         self._committed: dict[TopicPartition, int] = {}
+        self.history = ShareHistory()
         self.membership = Membership(engine, group, topics, membership, self)
         if membership.enable_auto_commit:
             engine.spawn(self._commit_now_and_then(membership.auto_commit_interval_ms))
@@ -87,6 +89,7 @@ class GroupConsumerCore:
     def give_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> Operation[None]:
         processed = {tp: at for tp, at in self._processed.items() if tp in partitions}
         self.fetching.drop(partitions)
+        self.history.gave_up(partitions, is_lost=is_lost)
         if not is_lost and self.membership.config.enable_auto_commit and processed:
             try:
                 yield from self._commit(processed)
@@ -108,6 +111,7 @@ class GroupConsumerCore:
             else:
                 starts[tp] = Position(self._reset(tp))
         self.fetching.add(starts)
+        self.history.took_over(partitions)
 
     def _stable_offsets(
         self, partitions: frozenset[TopicPartition]

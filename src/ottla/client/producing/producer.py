@@ -22,7 +22,7 @@ from ottla.client.producing.partitioner import StickyPartitions, partition_of_ke
 from ottla.client.producing.verdicts import Verdict, is_stale_leader, judge
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.records.batch import HEADER_SIZE, NO_SEQUENCE
+from ottla.records.batch import HEADER_SIZE, NO_SEQUENCE, NO_TIMESTAMP
 from ottla.records.record import Record
 from ottla.wire.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.apis.produce import (
@@ -33,6 +33,7 @@ from ottla.wire.apis.produce import (
     TopicProduceData,
 )
 
+INT64_MAX = 2**63 - 1
 BATCHES_REMEMBERED = 5
 """So many batches of a producer a partition remembers, and so many may be on their way to it."""
 
@@ -84,6 +85,8 @@ class ProducerCore:
         """Take a record. What can never be sent is refused at once, as is too much; all else comes later."""
         if self._engine.is_closed:
             raise ClientClosed("the client was closed")
+        if not NO_TIMESTAMP <= record.timestamp <= INT64_MAX:
+            raise ValueError(f"{record.timestamp} is no timestamp: milliseconds since 1970")
         size = size_of(record)
         if HEADER_SIZE + size > self.config.max_request_size:
             raise RecordTooLarge(
