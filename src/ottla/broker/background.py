@@ -61,7 +61,9 @@ class Background:
         )
         self._every("flush", lambda: FLUSH_INTERVAL_MS, self._flush)
         self._every(
-            "garbage", lambda: GARBAGE_INTERVAL_MS, lambda: node.log_dirs.remove_garbage(node.clock.wall_ms())
+            "garbage",
+            lambda: GARBAGE_INTERVAL_MS,
+            lambda: node.log_dirs.remove_garbage(node.clock.monotonic_ms()),
         )
         self._every(
             "retention",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.broker.config_resources import TOPIC, InvalidResource, broker_id_of
+from ottla.broker.topic_writer import is_lost_for_good
 from ottla.broker.zk_desk import Pause, Steps, persistently
 from ottla.model.errors import ErrorCode
 from ottla.zookeeper import paths
@@ -18,6 +19,7 @@ from ottla.zookeeper.ops import (
     Lost,
     Multi,
     MultiDone,
+    MultiFailed,
     SetData,
     ZkCode,
 )
@@ -44,6 +46,7 @@ def write_overrides(
     A change that somebody else makes meanwhile is read and kept: nobody's setting is lost.
     """
     path = f"{paths.CONFIG}/{entity}"
+    lost = 0
     while True:
         found = yield from persistently(GetData(path))
         try:
@@ -55,40 +58,41 @@ def write_overrides(
             return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, str(malformed))
         if validate_only:
             return None
+        encoded = encode_config(wanted)
         write = (
-            SetData(path, encode_config(wanted), found.stat.version)
-            if isinstance(found, Data)
-            else Create(path, encode_config(wanted))
+            SetData(path, encoded, found.stat.version) if isinstance(found, Data) else Create(path, encoded)
         )
         outcome = yield from _write(write)
         if isinstance(outcome, InvalidResource):
             return outcome
-        if outcome:
+        if isinstance(outcome, MultiDone):
             yield from _leave_note(entity)
             return None
+        lost += isinstance(outcome, Lost)
+        if is_lost_for_good(len(encoded), lost):
+            why = f"ZooKeeper hangs up on a node of {len(encoded)} bytes: too much for its jute.maxbuffer."
+            return InvalidResource(ErrorCode.INVALID_CONFIG, why)
         yield Pause(50)
 
 
-def _write(write: SetData | Create) -> Steps[InvalidResource | bool]:
-    """False: try again, from what stands there now. The write holds only while the controller that was seen
-    is the controller (KIP-866's guard)."""
+def _write(write: SetData | Create) -> Steps[InvalidResource | MultiDone | Lost | MultiFailed]:
+    """What is neither done nor refused is tried again, from what stands there then.
+
+    The write holds only while the controller that was seen is the controller (KIP-866's guard).
+    """
     controller = yield from persistently(GetData(paths.CONTROLLER))
     if not isinstance(controller, Data):
         return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, "There is no controller.")
     guard = Check(paths.CONTROLLER, controller.stat.version)
-    result = yield Multi((guard, write))
-    if isinstance(result, MultiDone):
-        return True
-    if not isinstance(result, Lost) and not _may_try_again(result):
+    result: MultiDone | Lost | MultiFailed | Failed = yield Multi((guard, write))
+    if isinstance(result, Failed) or (isinstance(result, MultiFailed) and not _may_try_again(result)):
         return InvalidResource(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused: {result}")
-    return False
+    return result
 
 
-def _may_try_again(result: object) -> bool:
+def _may_try_again(result: MultiFailed) -> bool:
     """The controller changed meanwhile, or somebody else made or changed the node."""
-    if isinstance(result, Failed):
-        return False
-    return getattr(result, "code", None) in (ZkCode.BAD_VERSION, ZkCode.NO_NODE, ZkCode.NODE_EXISTS)
+    return result.code in (ZkCode.BAD_VERSION, ZkCode.NO_NODE, ZkCode.NODE_EXISTS)
 
 
 def _leave_note(entity: str) -> Steps[None]:

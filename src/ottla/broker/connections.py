@@ -1,10 +1,16 @@
-"""The clients' connections: replies leave in the order of their requests, and no client is owed too much."""
+"""The clients' connections: requests are handled and answered in their order, and no client is owed too much.
+
+As in Kafka a request is held back until all before it are answered: whoever sends a commit and, behind it,
+asks for the offset, gets the one that was committed. Only produce requests overlap: they are appended in
+their order, and each waits for its own replicas.
+"""
 
 from collections import deque
 
 from ottla.broker.meters import RequestMeter
-from ottla.broker.outputs import Buffer, Close, Output, PauseReading, ResumeReading, Write
+from ottla.broker.outputs import Buffer, Close, Output, PauseReading, ResumeReading, TakeHeld, Write
 from ottla.broker.request import Request
+from ottla.wire.keys import ApiKey
 
 OWED_REQUESTS_MAX = 512
 """How many unanswered requests one connection may have before no more is read from it."""
@@ -12,15 +18,19 @@ OWED_REQUESTS_MAX = 512
 OWED_BYTES_MAX = 128 * 1024 * 1024
 """How many bytes of unanswered requests one connection may have before no more is read from it."""
 
+_PRODUCE_KEY = ApiKey.PRODUCE.to_bytes(2, "big")
+
 
 class Connection:
-    """One client. ``owed`` are its requests without an answer sent, in the order they came."""
+    """One client. ``owed`` are its requests without an answer sent, in the order they came, and ``held`` are
+    those behind them that nobody has looked at yet."""
 
     __slots__ = (
         "_is_paused",
         "_meter",
         "_outputs",
         "client_software",
+        "held",
         "host",
         "id",
         "is_closed",
@@ -47,6 +57,7 @@ class Connection:
         """The listener is the control plane's own."""
         self.client_software: tuple[str, str] | None = None
         self.owed: deque[Request] = deque()
+        self.held: deque[bytearray] = deque()
         self.owed_bytes = 0
         self.is_closed = False
         self.is_doomed = False
@@ -61,7 +72,34 @@ class Connection:
             self._meter.came(request)
         self.owed.append(request)
         self.owed_bytes += request.size
-        if not self._is_paused and (len(self.owed) > OWED_REQUESTS_MAX or self.owed_bytes > OWED_BYTES_MAX):
+        if len(self.owed) > OWED_REQUESTS_MAX or self.owed_bytes > OWED_BYTES_MAX:
+            self._pause()
+
+    def must_wait(self, frame: Buffer) -> bool:
+        """Whether a request has to wait until others of this connection are answered."""
+        return bool(self.held) or not self._is_next(frame)
+
+    def _is_next(self, frame: Buffer) -> bool:
+        owed = self.owed
+        return not owed or (owed[-1].api_key == ApiKey.PRODUCE and frame[:2] == _PRODUCE_KEY)
+
+    def hold(self, frame: Buffer) -> None:
+        """Keep a request for later, and read no more before it is handled."""
+        self.held.append(bytearray(frame))
+        self.owed_bytes += len(frame)
+        self._pause()
+
+    def next_held(self) -> bytearray | None:
+        """The first of those that were kept, if it need not wait any longer."""
+        if not self.held or not self._is_next(self.held[0]):
+            return None
+        frame = self.held.popleft()
+        self.owed_bytes -= len(frame)
+        self._resume()
+        return frame
+
+    def _pause(self) -> None:
+        if not self._is_paused:
             self._is_paused = True
             self._outputs.append(PauseReading(self.id))
 
@@ -82,12 +120,25 @@ class Connection:
                 self.close(done._hang_up_reason)
                 return
         self._write(parts)
-        if self._is_paused and len(owed) <= OWED_REQUESTS_MAX // 2 and self.owed_bytes <= OWED_BYTES_MAX // 2:
+        if self.held and self._is_next(self.held[0]):
+            self._outputs.append(TakeHeld(self.id))
+        self._resume()
+
+    def _resume(self) -> None:
+        if not self._is_paused or self.held:
+            return
+        if len(self.owed) <= OWED_REQUESTS_MAX // 2 and self.owed_bytes <= OWED_BYTES_MAX // 2:
             self._is_paused = False
             self._outputs.append(ResumeReading(self.id))
 
     def _write(self, parts: list[Buffer]) -> None:
-        if parts:
+        """Answers that follow each other in one turn leave in one piece."""
+        if not parts:
+            return
+        last = self._outputs[-1] if self._outputs else None
+        if type(last) is Write and last.connection == self.id:
+            last.parts += parts
+        else:
             self._outputs.append(Write(self.id, parts))
 
     def close(self, reason: str) -> None:
@@ -100,6 +151,7 @@ class Connection:
         """The client has gone, by its will or by ours."""
         self.is_closed = True
         self.owed.clear()
+        self.held.clear()
         self.owed_bytes = 0
 
 
@@ -134,7 +186,3 @@ class Connections:
         if connection is not None:
             connection.lost()
         return connection
-
-    def owed_requests(self) -> int:
-        """How many requests still wait for their answer, over all clients."""
-        return sum(len(connection.owed) for connection in self._by_id.values())

@@ -280,4 +280,6 @@ class ControllerHost:
                     log.error("no controller can be elected reason=%s", malformed)
                     yield Pause(GIVE_WAY_MS)
                     continue
-            yield from persistently(Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0)))
+            # Where it was removed by hand: brokers obey no controller of a lower epoch than they have heard.
+            heard = encode_controller_epoch(self._node.controller_epoch)
+            yield from persistently(Create(paths.CONTROLLER_EPOCH, heard))

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 STATE_BYTES = 120
 CONFIG_BYTES = 500
+INT32_DIGITS = 10
 
 
 @dataclass(slots=True)
@@ -238,7 +239,7 @@ def _under(path: str, names: tuple[str, ...]) -> list[ReadOp]:
 
 
 def _is_number(name: str) -> bool:
-    if name.isascii() and name.isdigit() and int(name) <= INT32_MAX:
+    if name.isascii() and name.isdigit() and len(name) <= INT32_DIGITS and int(name) <= INT32_MAX:
         return True
     _refuse(f"{paths.BROKER_IDS}/{name}", "it is no broker id")
     return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from struct import error as UnpackableNumber
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ottla.broker.callbacks import call_each
 from ottla.broker.controller_channel import Channels
 from ottla.broker.controller_duties import Duties
 from ottla.broker.controller_reads import ControllerReads, read_unclean_topics
@@ -68,6 +69,7 @@ from ottla.zookeeper.codec import encode_reassignment
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+    from ottla.broker.request import Request
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +92,19 @@ Duty: TypeAlias = Callable[[], Generator[Any, Any, News | None]]
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """Who asked, and whom to tell: the result, or None when the term ended first."""
+    """Whom to tell: the result, or None when the term ended first; and whose request it is, if it is one."""
 
     then: Callable[[Result | None], None]
+    asker: "Request | None"
+
+    def tell(self, result: Result | None) -> None:
+        """An answer that cannot be given is no reason to leave office: whoever asked is hung up on."""
+        try:
+            self.then(result)
+        except MISTAKES:
+            log.exception("an answer failed result=%.200s", result)
+            if self.asker is not None:
+                self.asker.fail()
 
 
 class Term:
@@ -150,7 +162,7 @@ class Term:
             self._rebalance.cancel()
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters.values():
-            waiter.then(None)
+            waiter.tell(None)
         self._tell_those_who_wait_for_office(False)
 
     def _fail(self, why: TermEnded) -> None:
@@ -168,7 +180,7 @@ class Term:
         """Somebody's request; ``then`` gets the result, or None when the term ends first."""
         self._next_token += 1
         event = make_event(self._next_token)
-        self._waiters[self._next_token] = Waiter(then)
+        self._waiters[self._next_token] = Waiter(then, self.node.zk.asker)
         self.tell(event)
 
     def when_serving(self, then: Callable[[bool], None]) -> None:
@@ -180,8 +192,7 @@ class Term:
 
     def _tell_those_who_wait_for_office(self, is_serving: bool) -> None:
         waiting, self._wait_for_office = self._wait_for_office, []
-        for then in waiting:
-            then(is_serving)
+        call_each(waiting, is_serving)
 
     def tell(self, event: News) -> None:
         """News that need no reading."""
@@ -257,7 +268,7 @@ class Term:
             case Disconnect():
                 self._channels.disconnect(effect.broker, effect.cause)
             case Answer():
-                self._waiters.pop(effect.token).then(effect.result)
+                self._waiters.pop(effect.token).tell(effect.result)
             case Decided():
                 self.node.controller.decisions.take(effect)
             case Refuse():
@@ -378,17 +389,17 @@ class Term:
             TopicPartition(row.topic_name, row.partition_index): row.error_code
             for row in response.partition_errors
         }
-        refused = [
-            partition
+        refused = {
+            partition: None
             for partition in deleting
             if response.error_code != ErrorCode.NONE
             or errors.get(partition, ErrorCode.NONE) != ErrorCode.NONE
-        ]
+        }
         if refused:
             log.warning("replicas not deleted broker=%d partitions=%d", order.broker, len(refused))
         dying = self.core.context.queued_for_deletion
         if any(partition.topic in dying for partition in deleting):
-            deleted = tuple(partition for partition in deleting if partition not in set(refused))
+            deleted = tuple(partition for partition in deleting if partition not in refused)
             self.tell(ReplicasDeleted(order.broker, deleted, tuple(refused)))
 
 

@@ -3,9 +3,11 @@
 import logging
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.apis.find_coordinator import partition_for
+from ottla.broker.callbacks import call_each
 from ottla.broker.coordinator_loading import Loading
 from ottla.broker.coordinator_sweeps import Sweep, let_go
 from ottla.broker.metadata_image import MetadataChange
@@ -183,16 +185,18 @@ class CoordinatorHost:
             self._set_timer(number, shard)
 
     def _perform_effects(self, number: int, shard: Shard | None, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Answer():
-                    reply = self._requests.pop(effect.token, None)
-                    if reply is not None:
-                        reply(effect.response)
-                case Append() if shard is not None:
-                    self._append(number, shard, effect)
-                case Append():
-                    pass
+        call_each(partial(self._perform_effect, number, shard, effect) for effect in effects)
+
+    def _perform_effect(self, number: int, shard: Shard | None, effect: Effect) -> None:
+        match effect:
+            case Answer():
+                reply = self._requests.pop(effect.token, None)
+                if reply is not None:
+                    reply(effect.response)
+            case Append() if shard is not None:
+                self._append(number, shard, effect)
+            case Append():
+                pass
 
     def _append(self, number: int, shard: Shard, write: Append) -> None:
         partition = TopicPartition(OFFSETS_TOPIC, number)

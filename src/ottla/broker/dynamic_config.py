@@ -1,7 +1,9 @@
 """Settings that change while the broker runs: topics' and brokers' overrides in ZooKeeper.
 
 Nobody watches the entities themselves: whoever changes one also leaves a note under ``/config/changes``,
-and every broker watches that (as Kafka's brokers do).
+and every broker watches that (as Kafka's brokers do). Where somebody wrote by hand what nobody can read, what
+held before holds on, and if nothing is known of before, every record is kept: a topic that loses its settings
+must not lose the records that they keep.
 """
 
 import logging
@@ -14,7 +16,7 @@ from ottla.config.broker_checks import broken_requirements
 from ottla.config.broker_file import effective_values, unusable, with_values
 from ottla.config.log import LogConfig
 from ottla.config.setting import Value
-from ottla.config.topic_config import with_overrides
+from ottla.config.topic_config import unreadable_overrides, with_overrides
 from ottla.zookeeper import paths
 from ottla.zookeeper.batches import halves
 from ottla.zookeeper.codec import MalformedZnode
@@ -44,6 +46,9 @@ NOTE_LIFE_MS = 15 * 60 * 1000
 READ_AGAIN_MS = 1_000
 """How long to wait when ZooKeeper refuses to show an entity."""
 
+ALL_IS_KEPT = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+"""What stands in for settings that say which records go, where they cannot be read."""
+
 
 class DynamicConfigs:
     """The file's settings with ZooKeeper's over them; ``broker`` is what holds now."""
@@ -52,6 +57,7 @@ class DynamicConfigs:
         "_default_overrides",
         "_is_reading",
         "_last_note",
+        "_log_configs",
         "_must_read_again",
         "_node",
         "_own_overrides",
@@ -70,6 +76,7 @@ class DynamicConfigs:
         self._default_overrides: dict[str, str] = {}
         self._own_overrides: dict[str, str] = {}
         self._topic_overrides: dict[str, dict[str, str]] = {}
+        self._log_configs: dict[str, LogConfig] = {}
         self._last_note = -1
         self._is_reading = False
         self._must_read_again = False
@@ -78,9 +85,15 @@ class DynamicConfigs:
     # ---- what others ask
 
     def log_config(self, topic: str) -> LogConfig:
-        """A topic's settings now: its overrides over the broker's defaults."""
+        """A topic's settings now: its overrides over the broker's defaults. All its partitions share them: a
+        list of throttled replicas may be as long as there are partitions."""
         overrides = self._topic_overrides.get(topic)
-        return with_overrides(self.broker.log, overrides) if overrides else self.broker.log
+        if not overrides:
+            return self.broker.log
+        config = self._log_configs.get(topic)
+        if config is None:
+            config = self._log_configs[topic] = with_overrides(self.broker.log, overrides)
+        return config
 
     def log_configs(self) -> dict[str, LogConfig]:
         """The settings of every topic that has overrides."""
@@ -110,6 +123,7 @@ class DynamicConfigs:
         """The topics are gone; one of the same name will be another."""
         for topic in topics:
             self._topic_overrides.pop(topic, None)
+            self._log_configs.pop(topic, None)
 
     # ---- reading
 
@@ -120,7 +134,10 @@ class DynamicConfigs:
             self._last_note = max((paths.sequence_number(name) for name in notes.names), default=-1)
         listed = yield from persistently(GetChildren(paths.CONFIG_TOPICS))
         if isinstance(listed, Children):
-            yield from self._read_topics(sorted({*listed.names, *self._topic_overrides}))
+            for topic, found in (
+                yield from self._overrides_of_topics(sorted({*listed.names, *self._topic_overrides}))
+            ):
+                self._set_topic(topic, self._readable(topic, found))
         yield from self._read_broker(paths.DEFAULT_ENTITY)
         yield from self._read_broker(str(self._node.broker_id))
 
@@ -131,17 +148,32 @@ class DynamicConfigs:
             yield from self._read_broker(str(self._node.broker_id))
 
     def _read_topics(self, topics: list[str]) -> Steps[None]:
-        for topic, overrides in (yield from self._overrides_of_topics(topics)):
-            self._set_topic(topic, overrides)
+        """For logs that will be made: what was known of the name may be another topic's."""
+        for topic, found in (yield from self._overrides_of_topics(topics)):
+            self._set_topic(topic, self._readable(topic, found, is_new=True))
 
     def _read_again(self, topics: list[str]) -> Steps[None]:
         """What is heard of a topic that was deleted meanwhile is not kept for the next one of its name."""
-        for topic, overrides in (yield from self._overrides_of_topics(topics)):
+        for topic, found in (yield from self._overrides_of_topics(topics)):
             if topic in self._topic_overrides or topic in self._node.metadata.topics:
-                self._set_topic(topic, overrides)
+                self._set_topic(topic, self._readable(topic, found))
 
-    def _overrides_of_topics(self, topics: list[str]) -> Steps[list[tuple[str, dict[str, str]]]]:
-        found: list[tuple[str, dict[str, str]]] = []
+    def _readable(self, topic: str, found: dict[str, str] | None, *, is_new: bool = False) -> dict[str, str]:
+        """What was found, with what held before in place of what cannot be read."""
+        is_known = not is_new and topic in self._topic_overrides
+        before = self._topic_overrides[topic] if is_known else ALL_IS_KEPT
+        if found is None:
+            return before
+        readable = dict(found)
+        for name, why in unreadable_overrides(found).items():
+            log.warning("a setting cannot be read entity=topics/%s reason=%s", topic, why)
+            del readable[name]
+            if name in before:
+                readable[name] = before[name]
+        return readable
+
+    def _overrides_of_topics(self, topics: list[str]) -> Steps[list[tuple[str, dict[str, str] | None]]]:
+        found: list[tuple[str, dict[str, str] | None]] = []
         for begin in range(0, len(topics), READS_AT_ONCE):
             some = topics[begin : begin + READS_AT_ONCE]
             results = yield from _read_all(
@@ -157,7 +189,7 @@ class DynamicConfigs:
         result = yield from _read_until_shown(GetData(paths.config_entity("brokers", entity)))
         overrides = self._overrides_of(result, f"brokers/{entity}")
         is_default = entity == paths.DEFAULT_ENTITY
-        if overrides == (self._default_overrides if is_default else self._own_overrides):
+        if overrides is None or overrides == (self._default_overrides if is_default else self._own_overrides):
             return
         for name, why in unusable(overrides).items():
             log.warning("a setting is ignored entity=brokers/%s setting=%s reason=%s", entity, name, why)
@@ -168,18 +200,21 @@ class DynamicConfigs:
         self._rebuild()
 
     @staticmethod
-    def _overrides_of(result: object, what: str) -> dict[str, str]:
+    def _overrides_of(result: object, what: str) -> dict[str, str] | None:
+        """None where they cannot be read."""
         if not isinstance(result, Data):
             return {}
         try:
             return decode_config(result.data).config
         except MalformedZnode as malformed:
             log.warning("settings cannot be read entity=%s reason=%s", what, malformed)
-            return {}
+            return None
 
     def _set_topic(self, topic: str, overrides: dict[str, str]) -> None:
         before = self._topic_overrides.get(topic)
         self._topic_overrides[topic] = overrides
+        if before != overrides:
+            self._log_configs.pop(topic, None)
         if before is not None and before != overrides:
             config = self.log_config(topic)
             log.info("topic settings changed topic=%s overrides=%s", topic, overrides)
@@ -198,6 +233,7 @@ class DynamicConfigs:
         self.broker = with_values(self.static, values)
         if self.broker == before:
             return
+        self._log_configs.clear()
         if self._node.is_started:
             log.info("broker settings changed broker=%d", self._node.broker_id)
         self._node.partitions.on_broker_config_changed(before, self.broker)

@@ -21,9 +21,9 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EPOCH_MAX = 2**31 - 1
 EVICTION_MS = 120_000
+"""A session that was idle for so long makes room for any other."""
 ORPHAN_MS = 600_000
 """A session that nobody used for so long is given up even where there is room: its reader has died."""
-"""A session that was idle for so long makes room for any other."""
 CONSUMER = -1
 TOPIC_IDS_SINCE = 13
 
@@ -215,11 +215,14 @@ class FetchSession(FetchReader):
 
 
 def one_request(body: FetchRequest, replica_id: int) -> FetchReader:
-    """A reader for one request without a session."""
+    """A reader for one request without a session; of a partition named twice the last word counts."""
     reader = FetchReader(replica_id)
+    entries: dict[tuple[str, bytes, int], FetchEntry] = {}
     for topic in body.topics:
+        name, topic_id = topic.topic, TopicId(topic.topic_id)
         for asked in topic.partitions:
-            reader.dirty[FetchEntry(reader, topic.topic, TopicId(topic.topic_id), asked)] = None
+            entries[name, topic_id, asked.partition] = FetchEntry(reader, name, topic_id, asked)
+    reader.dirty = dict.fromkeys(entries.values())
     return reader
 
 

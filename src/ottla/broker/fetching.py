@@ -51,6 +51,7 @@ class ParkedFetch:
 
     __slots__ = (
         "_bytes",
+        "_bytes_in_reach",
         "_is_warm",
         "_must_answer",
         "_node",
@@ -85,6 +86,7 @@ class ParkedFetch:
         self.rack = rack
         self.deadline_ms = 0
         self._bytes = 0
+        self._bytes_in_reach = 0
         self._must_answer = False
         self._is_warm = False
 
@@ -102,15 +104,19 @@ class ParkedFetch:
         looked = self._read(is_first=True)
         if is_follower:
             node.waiting.settle_producers()
-        if max_wait_ms <= 0 or reader.is_empty or self._must_answer or self._bytes >= self.min_bytes:
+        if max_wait_ms <= 0 or reader.is_empty or self._has_enough:
             return None if self._must_warm(looked) else self._answer(looked)
         self._park(looked, max_wait_ms)
         return None
 
+    @property
+    def _has_enough(self) -> bool:
+        return self._must_answer or self._bytes_in_reach >= self.min_bytes
+
     def look_again(self) -> None:
         """Something changed: answer if it is enough."""
         looked = self._read(is_first=False)
-        if self._must_answer or self._bytes >= self.min_bytes:
+        if self._has_enough:
             self._node.waiting.deadlines.remove(self)
             if not self._must_warm(looked):
                 self.request.reply(self._answer(looked))
@@ -182,6 +188,7 @@ class ParkedFetch:
         looked: list[FetchEntry] = []
         left = self.max_bytes
         found = 0
+        self._bytes_in_reach = 0
         self._must_answer = False
         counts = is_first and reader.replica_id >= 0
         may_stop = reader.is_incremental and not counts
@@ -266,7 +273,11 @@ class ParkedFetch:
         records = log.read(entry.fetch_offset, max_bytes, limit, min_one_batch)
         if records is None:
             self._refuse(entry, _OUT_OF_RANGE)
-        elif records.size:
+            return
+        # Where the reader's limit or the end of an old segment cuts, waiting would bring nothing more.
+        self._bytes_in_reach += max(records.size, min(records.available, max_bytes))
+        self._must_answer |= records.is_behind
+        if records.size:
             entry.records = records
 
     def _send_elsewhere(self, entry: FetchEntry, partition: Partition) -> bool:

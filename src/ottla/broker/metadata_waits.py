@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ottla.broker.callbacks import call_each
 from ottla.broker.timers import Timer
 
 if TYPE_CHECKING:
@@ -42,12 +43,15 @@ class MetadataWaits:
         """The metadata changed."""
         if not self._waiting:
             return
-        done = [wait for wait in self._waiting if wait.is_done()]
-        self._waiting = [wait for wait in self._waiting if wait not in done]
+        done: list[_Wait] = []
+        left: list[_Wait] = []
+        for wait in self._waiting:
+            (done if wait.is_done() else left).append(wait)
+        self._waiting = left
         for wait in done:
             if wait.timer is not None:
                 wait.timer.cancel()
-            wait.then(True)
+        call_each((wait.then for wait in done), True)
 
     def _time_is_up(self, wait: _Wait) -> None:
         self._waiting.remove(wait)

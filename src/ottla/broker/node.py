@@ -9,7 +9,7 @@ from typing import Any
 from ottla.broker import apis
 from ottla.broker.apis import api_versions
 from ottla.broker.clock import Clock
-from ottla.broker.connections import Connections
+from ottla.broker.connections import Connection, Connections
 from ottla.broker.controller_host import ControllerHost
 from ottla.broker.coordinator_host import CoordinatorHost
 from ottla.broker.dynamic_config import DynamicConfigs
@@ -113,6 +113,21 @@ class Node:
         connection = self.connections.get(connection_id)
         if connection is None or connection.is_closed or connection.is_doomed:
             return
+        if connection.must_wait(frame):
+            connection.hold(frame)
+        else:
+            self._handle(connection, frame)
+
+    def on_held(self, connection_id: int) -> None:
+        """What a client sent before, while others of its requests waited for their answers."""
+        connection = self.connections.get(connection_id)
+        while connection is not None and not connection.is_doomed:
+            frame = connection.next_held()
+            if frame is None:
+                return
+            self._handle(connection, memoryview(frame))
+
+    def _handle(self, connection: Connection, frame: memoryview) -> None:
         if self.state is NodeState.STOPPING:
             connection.close("the broker stops")
             return

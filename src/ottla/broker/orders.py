@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ottla.broker.portions import is_left_after_a_portion
+
 if TYPE_CHECKING:
     from ottla.broker.node import Node
-
-PORTION_MS = 20
-"""How long an order may keep the loop before others get their turn."""
 
 
 class Orders:
@@ -42,11 +41,9 @@ class Orders:
         """One portion. An order that fails does not take those behind it along."""
         if not self._waiting:
             return  # the broker has left since
-        clock = self._node.clock
-        end_ms = clock.monotonic_ms() + PORTION_MS
         is_interrupted = False
         try:
-            is_interrupted = any(clock.monotonic_ms() >= end_ms for _ in self._waiting[0])
+            is_interrupted = is_left_after_a_portion(self._node.clock, self._waiting[0])
         finally:
             if not is_interrupted and self._waiting:
                 self._waiting.popleft()

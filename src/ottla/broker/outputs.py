@@ -38,6 +38,13 @@ class ResumeReading:
 
 
 @dataclass(slots=True)
+class TakeHeld:
+    """What a client sent behind a request that is answered now may be handled: ``on_held``."""
+
+    connection: int
+
+
+@dataclass(slots=True)
 class AcceptClients:
     """The broker is registered: open its listeners."""
 
@@ -115,6 +122,7 @@ Output: TypeAlias = (
     | Close
     | PauseReading
     | ResumeReading
+    | TakeHeld
     | AcceptClients
     | RefuseClients
     | OpenLink

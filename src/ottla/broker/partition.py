@@ -43,8 +43,9 @@ _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 _OUT_OF_ORDER = int(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
-NEW_LEADER_MS = 10_000
-"""So long after it came into office a leader hears batches whose predecessors it has just refused."""
+UNSETTLED_MS = 10_000
+"""So long after its election, or after it was short of replicas, a leader hears batches whose predecessors it
+may have refused."""
 
 
 class Partition:
@@ -59,10 +60,10 @@ class Partition:
         "leader",
         "leader_epoch",
         "leader_id",
-        "leads_since_ms",
         "log",
         "name",
         "partition_epoch",
+        "unsettled_since_ms",
         "warm",
         "watchers",
     )
@@ -73,7 +74,7 @@ class Partition:
         self.log = partition_log
         self.leader_id: BrokerId = NO_LEADER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
-        self.leads_since_ms = -NEW_LEADER_MS
+        self.unsettled_since_ms = -UNSETTLED_MS
         self.partition_epoch = 0
         self.assignment = ReplicaAssignment(())
         self.leader: PartitionLeader | None = None
@@ -99,7 +100,7 @@ class Partition:
         self._take_assignment(state)
         if self.leader is None:
             if state.leader_epoch > 0:
-                self.leads_since_ms = self.host.now_ms()
+                self.unsettled_since_ms = self.host.now_ms()
             self.leader = PartitionLeader(
                 self.host.broker_id,
                 min_insync_replicas=self.log.config.min_insync_replicas,
@@ -193,7 +194,11 @@ class Partition:
         if leader is None:
             return Refused(_NOT_LEADER)
         if acks == -1 and (code := leader.may_append(acks)) is not ErrorCode.NONE:
+            self.unsettled_since_ms = self.host.now_ms()
             return Refused(int(code), while_appending=True)
+        if origin == Origin.CLIENT and self._may_be_out_of_order(header):
+            self.host.sequence_gaps.note(self, header, shall_send_again=True)
+            return Refused(_NOT_LEADER)
         clock = self.host.clock
         try:
             outcome = self.log.append_as_leader(
@@ -209,9 +214,9 @@ class Partition:
             self.host.directory_failed(failed)
             return Refused(_STORAGE_ERROR)
         if type(outcome) is Refused and outcome.error == _OUT_OF_ORDER:
-            is_new = self._is_new_leader()
-            self.host.sequence_gaps.note(self, header, shall_send_again=is_new)
-            return Refused(_NOT_LEADER) if is_new else outcome
+            is_unsettled = self._is_unsettled()
+            self.host.sequence_gaps.note(self, header, shall_send_again=is_unsettled)
+            return Refused(_NOT_LEADER) if is_unsettled else outcome
         if type(outcome) is Appended:
             meters = self.host.meters
             meters.bytes_in += header.size
@@ -219,11 +224,22 @@ class Partition:
             self._grew(leader, clock.monotonic_ms())
         return outcome
 
-    def _is_new_leader(self) -> bool:
-        """A producer sends several batches at once: the first may have come before the election, and have
-        been refused. "Out of order" would have some producers begin anew with all that is on its way, though
-        part of it is written; "not the leader" has them send the same batches again, in their order."""
-        return self.host.now_ms() - self.leads_since_ms < NEW_LEADER_MS
+    def _may_be_out_of_order(self, header: BatchHeader) -> bool:
+        """The first that this leader hears of a producer is none of its first batches. As a rule that is a
+        producer whose records are gone. While things are unsettled it is more likely one whose first batches
+        were refused, or lost with the leader before: they will be sent again, and must not come too late."""
+        return (
+            header.base_sequence > 0
+            and header.producer_id not in self.log.producers.producers
+            and self._is_unsettled()
+        )
+
+    def _is_unsettled(self) -> bool:
+        """Just elected, or short of replicas just now. A producer sends several batches at once: the first
+        may have been refused, and the others be taken. "Out of order" would have some producers begin anew
+        with all that is on its way, though part of it is written; "not the leader" has them send the same
+        batches again, in their order."""
+        return self.host.now_ms() - self.unsettled_since_ms < UNSETTLED_MS
 
     def _grew(self, leader: PartitionLeader, now_ms: int) -> None:
         watchers = self.watchers

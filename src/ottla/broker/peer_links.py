@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ottla.broker.callbacks import call_each
 from ottla.broker.outputs import CloseLink, OpenLink, SendOnLink
 from ottla.broker.timers import Timer
 from ottla.model.errors import MalformedRequest
@@ -229,11 +230,8 @@ class PeerLink:
         self.peer_versions = None
         sent, self._in_flight = self._in_flight, deque()
         queued, self._queue = self._queue, deque()
-        lost = LinkLost(reason)
-        for request in sent:
-            request.then(lost)
-        for _, _, then in queued:
-            then(lost)
+        waiting = [request.then for request in sent] + [then for _, _, then in queued]
+        call_each(waiting, LinkLost(reason))
 
 
 class PeerLinks:

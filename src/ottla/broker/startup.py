@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ottla.broker.outputs import AcceptClients, Exit
 from ottla.broker.registration import StartRefused, attempt
 from ottla.broker.zk_desk import Steps
+from ottla.config.log import LogConfig
 from ottla.model.ids import BrokerId
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.log_dirs import CannotStart, LogDirs
@@ -86,13 +87,15 @@ class Startup:
         self._node.zk.run(self._node.configs.load(), lambda _: then())
 
     def _with_settings(self) -> None:
-        self._node.run_in_thread(self._open_logs, self._with_logs)
+        """What the thread goes by is put together here: the loop may learn of more topics meanwhile."""
+        log_config, by_topic = self._node.config.log, self._node.configs.log_configs()
+        self._node.run_in_thread(lambda: self._open_logs(log_config, by_topic), self._with_logs)
 
-    def _open_logs(self) -> int:
+    def _open_logs(self, log_config: LogConfig, by_topic: dict[str, LogConfig]) -> int:
         node = self._node
         today = datetime.fromtimestamp(node.clock.wall_ms() / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
         node.log_dirs.claim(node.broker_id, node.cluster_id, today)
-        node.log_dirs.open(node.config.log, node.configs.log_configs(), node.clock.wall_ms())
+        node.log_dirs.open(log_config, by_topic, node.clock.wall_ms())
         return len(node.log_dirs.logs)
 
     def _with_logs(self, count: int | Exception) -> None:

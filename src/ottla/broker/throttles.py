@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 WINDOW_MS = 1_000
 WINDOWS = 11
 UNLIMITED = NEVER_MS
+NAMED_MAX = 1_000
 
 
 class Rate:
@@ -54,10 +55,13 @@ class Rate:
 class Throttles:
     """The leader's and the follower's throttle of this broker, and that of its own directories."""
 
-    __slots__ = ("_node", "directories", "follower", "leader")
+    __slots__ = ("_named", "_node", "directories", "follower", "leader")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
+        self._named: dict[int, tuple[tuple[str, ...], frozenset[str]]] = {}
+        """Lists of throttled replicas as sets, by the lists' identities: a list of a topic's thousands of
+        replicas would be walked for each of its partitions, in every fetch."""
         self.leader = Rate()
         self.follower = Rate()
         self.directories = Rate()
@@ -112,4 +116,11 @@ class Throttles:
             self.directories.record(count, self._node.clock.monotonic_ms())
 
     def _names(self, partition: "Partition", replicas: tuple[str, ...]) -> bool:
-        return "*" in replicas or f"{partition.name.partition}:{self._node.broker_id}" in replicas
+        if not replicas:
+            return False
+        known = self._named.get(id(replicas))
+        if known is None or known[0] is not replicas:
+            if len(self._named) >= NAMED_MAX:
+                self._named.clear()
+            known = self._named[id(replicas)] = (replicas, frozenset(replicas))
+        return "*" in known[1] or f"{partition.name.partition}:{self._node.broker_id}" in known[1]

@@ -23,6 +23,7 @@ from ottla.wire.apis.create_topics import CreatableTopic
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
+INT16_MAX = 2**15 - 1
 PARTITIONS_A_TURN = 5_000
 """How many partitions are placed before others get their turn."""
 
@@ -46,7 +47,8 @@ class TopicPlan:
 
     @property
     def replication_factor(self) -> int:
-        return len(next(iter(self.placement.values())))
+        """As far as an answer can tell: who places by hand may name more brokers than there are."""
+        return min(len(next(iter(self.placement.values()))), INT16_MAX)
 
 
 def plan_topic(
@@ -117,14 +119,13 @@ def _why_no_room(partitions: int, room: int) -> TopicRefused | None:
 
 
 def _placed_by_hand(topic: CreatableTopic, room: int) -> Placement | TopicRefused:
+    """Of a partition named twice the last word counts."""
     if (full := _why_no_room(len(topic.assignments), room)) is not None:
         return full
     placed = {
         row.partition_index: tuple(BrokerId(broker) for broker in row.broker_ids) for row in topic.assignments
     }
     why = why_unsound(placed, first_partition=0)
-    if why is None and len(placed) < len(topic.assignments):
-        why = "Duplicate partition numbers in the replica assignment."
     if why is not None:
         return TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
     return dict(sorted(placed.items()))

@@ -62,7 +62,8 @@ def write_topic(
     if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
         yield from fenced(fence, Create(config_path, settings))
     plan.topic_id = _draw_topic_id(node)
-    assignments = {index: ReplicaAssignment(replicas) for index, replicas in plan.placement.items()}
+    shared = {replicas: ReplicaAssignment(replicas) for replicas in set(plan.placement.values())}
+    assignments = {index: shared[replicas] for index, replicas in plan.placement.items()}
     encoded = encode_topic(TopicNode(plan.topic_id, assignments))
     lost = 0
     while True:
@@ -125,10 +126,15 @@ def why_taken(name: str, beside: NamesAlike) -> Steps[TopicRefused | None]:
     return why_colliding(name, beside)
 
 
-def why_lost_for_good(node_bytes: int, lost: int) -> TopicRefused | None:
+def is_lost_for_good(node_bytes: int, lost: int) -> bool:
     """A server hangs up on what exceeds its ``jute.maxbuffer``, a mebibyte by default: trying again would
     take the session along, and with it everything that this broker has to do in ZooKeeper."""
-    if node_bytes <= NODE_BYTES_SURE or lost < LOST_MAX:
+    return node_bytes > NODE_BYTES_SURE and lost >= LOST_MAX
+
+
+def why_lost_for_good(node_bytes: int, lost: int) -> TopicRefused | None:
+    """The refusal of a topic whose node no server takes."""
+    if not is_lost_for_good(node_bytes, lost):
         return None
     why = f"ZooKeeper hangs up on a node of {node_bytes} bytes: too many partitions for its jute.maxbuffer."
     return TopicRefused(ErrorCode.INVALID_PARTITIONS, why)

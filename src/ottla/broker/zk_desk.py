@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from ottla.broker.callbacks import call_each
 from ottla.broker.outputs import Output, SubmitToZooKeeper
 from ottla.broker.timers import Timers
 from ottla.zookeeper.ops import (
@@ -118,8 +119,7 @@ class ZkDesk:
         self.is_connected = False
         self.session_number += 1
         postponed, self._postponed = self._postponed, []
-        for _, _, then in postponed:
-            then(Lost(maybe_applied=False))
+        call_each((then for _, _, then in postponed), Lost(maybe_applied=False))
 
     def watch(self, path: str, handler: Callable[[WatchEvent], None]) -> None:
         """Call this whenever a watch on the path fires. Arming the watch is the reader's business."""
@@ -135,8 +135,7 @@ class ZkDesk:
 
     def on_watch(self, event: WatchEvent) -> None:
         """A watch fired."""
-        for handler in list(self._watchers.get(event.path, ())):
-            handler(event)
+        call_each(list(self._watchers.get(event.path, ())), event)
 
 
 def persistently(operation: Op) -> Steps[Any]:

@@ -1,5 +1,6 @@
 """Offsets as consumers of old kept them, in ZooKeeper: version 0 of OffsetCommit and OffsetFetch."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from ottla.broker.zk_desk import Steps, persistently
@@ -7,6 +8,9 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.zookeeper import paths
 from ottla.zookeeper.ops import ANY_VERSION, Create, Data, Failed, GetData, SetData, ZkCode
+
+INT64_MAX = 2**63 - 1
+_NUMBER = re.compile(rb"[+-]?[0-9]{1,40}")
 
 
 def commit(group_id: str, offsets: Mapping[TopicPartition, int]) -> Steps[dict[TopicPartition, ErrorCode]]:
@@ -45,7 +49,8 @@ def _offset_of(stored: Data | Failed) -> int | ErrorCode:
     if isinstance(stored, Failed):
         is_missing = stored.code is ZkCode.NO_NODE
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_missing else ErrorCode.UNKNOWN_SERVER_ERROR
-    try:
-        return int(stored.data or b"")
-    except ValueError:
+    text = stored.data or b""
+    is_number = _NUMBER.fullmatch(text) is not None
+    if not is_number or not -INT64_MAX - 1 <= int(text) <= INT64_MAX:
         return ErrorCode.UNKNOWN_SERVER_ERROR
+    return int(text)

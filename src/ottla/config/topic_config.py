@@ -90,6 +90,17 @@ def _in_milliseconds(name: str, value: Value) -> Value:
     return value
 
 
+def unreadable_overrides(overrides: Mapping[str, str]) -> dict[str, str]:
+    """The known settings whose values (written by others) do not parse, each with what is wrong with it."""
+    problems: dict[str, str] = {}
+    for name in overrides.keys() & topic_settings().keys():
+        try:
+            parse_topic_override(name, overrides[name])
+        except BadValue as bad:
+            problems[name] = str(bad)
+    return problems
+
+
 def with_overrides(defaults: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
     """A topic's settings. Overrides that do not parse (written by others) leave the default standing."""
     values: dict[str, Value] = {}

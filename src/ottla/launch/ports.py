@@ -1,23 +1,47 @@
 """Loopback ports: free ones, and whether one is."""
 
 import errno
+import random
 import socket
+from contextlib import ExitStack
+from pathlib import Path
 
 from ottla.launch.refusal import LaunchRefused
 
 LOOPBACK = "127.0.0.1"
+ANY_PORT = 0
+FIRST_PORT = 15_000
+OUTGOING_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_entropy = random.SystemRandom()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at this moment, all different."""
-    held: list[socket.socket] = []
+    """Ports that nobody listens on at this moment, all different.
+
+    They lie below those that the kernel gives to outgoing connections, where there is room: one of these
+    could take the port before its owner listens on it, or while its owner is down.
+    """
+    below = range(FIRST_PORT, _first_outgoing_port())
+    wished = iter(_entropy.sample(below, min(len(below), 20 * count)))
+    ports: list[int] = []
+    with ExitStack() as held:
+        while len(ports) < count:
+            port = next(wished, ANY_PORT)
+            try:
+                server = held.enter_context(socket.create_server((LOOPBACK, port)))
+            except OSError:
+                if port == ANY_PORT:
+                    raise
+            else:
+                ports.append(int(server.getsockname()[1]))
+    return ports
+
+
+def _first_outgoing_port() -> int:
     try:
-        for _ in range(count):
-            held.append(socket.create_server((LOOPBACK, 0)))
-        return [int(server.getsockname()[1]) for server in held]
-    finally:
-        for server in held:
-            server.close()
+        return int(OUTGOING_PORTS.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return FIRST_PORT
 
 
 def require_free(port: int) -> None:

@@ -35,7 +35,7 @@ class AddressLimits:
     async def _look_up(self, host: str, given: dict[str, int]) -> None:
         try:
             found = await self._loop.getaddrinfo(host, None)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # A name that no host can have is a UnicodeError.
             log.warning(
                 "host not found, its limit holds for nobody"
                 " setting=max.connections.per.ip.overrides host=%s error=%s",

@@ -24,6 +24,7 @@ from ottla.broker.outputs import (
     RunInThread,
     SendOnLink,
     SubmitToZooKeeper,
+    TakeHeld,
     Write,
 )
 from ottla.model.errors import InvariantBroken, MalformedRequest
@@ -73,6 +74,7 @@ class Edge:
             Close: self._close,
             PauseReading: lambda output: self._pause(output.connection, True),
             ResumeReading: lambda output: self._pause(output.connection, False),
+            TakeHeld: self._take_held,
             AcceptClients: lambda output: self.on_accept(),
             RefuseClients: lambda output: self.on_refuse(),
             OpenLink: self._open_link,
@@ -169,6 +171,11 @@ class Edge:
             self.node.on_request(client.id, frame)
         except Exception as error:
             self._node_failed("request", error)
+            client.close()
+
+    def _take_held(self, output: TakeHeld) -> None:
+        client = self._clients.get(output.connection)
+        if client is not None and not self._guarded("held request", self.node.on_held, client.id):
             client.close()
 
     def malformed(self, client: ClientConnection, why: MalformedRequest) -> None:

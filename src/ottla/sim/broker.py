@@ -23,6 +23,7 @@ from ottla.broker.outputs import (
     RunInThread,
     SendOnLink,
     SubmitToZooKeeper,
+    TakeHeld,
     Write,
 )
 from ottla.config.areas import BrokerConfig
@@ -303,6 +304,8 @@ class SimBroker:
             case EndKeptSession():
                 if output.session_id == self._kept_session:
                     self.zookeeper.end_of_dead(output.session_id)
+            case TakeHeld():
+                self.node.on_held(output.connection)
             case PauseReading() | ResumeReading():
                 pass
 

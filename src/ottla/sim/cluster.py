@@ -41,6 +41,8 @@ GROUP = "group-0"
 OWN_GROUP = "group-1"
 OFFSETS_TOPIC = "__consumer_offsets"
 PACE_MS = (500, 2_500)
+SHIFT_US = 4 * SECOND
+"""So long, at most, until it is asked again whether a producer ends and another goes on."""
 
 
 class Cluster:
@@ -135,19 +137,8 @@ class Cluster:
         partitions = self.partitions()
         for number in range(max(self.shape.producers, len(self.shape.topics))):
             topic = self.shape.topics[number % len(self.shape.topics)]
-            partition = TopicPartition(topic.name, self.world.between(0, topic.partitions - 1))
-            producer = Producer(
-                self.world,
-                self.network,
-                f"producer-{number}",
-                self.addresses,
-                partition,
-                self.history,
-                self._pace_us(),
-                is_keyed=topic.kind is TopicKind.COMPACTED,
-            )
-            self.producers.append(producer)
-            producer.start()
+            self._start_producer(TopicPartition(topic.name, self.world.between(0, topic.partitions - 1)))
+        self.world.after(SHIFT_US, self._relieve)
         for number in range(self.shape.careless_producers):
             careless = CarelessProducer(
                 self.world,
@@ -184,6 +175,31 @@ class Cluster:
         )
         self.consumers.append(consumer)
         consumer.start()
+
+    def _start_producer(self, partition: TopicPartition) -> None:
+        producer = Producer(
+            self.world,
+            self.network,
+            f"producer-{len(self.producers)}",
+            self.addresses,
+            partition,
+            self.history,
+            self._pace_us(),
+            is_keyed=self.kind_of(partition.topic) is TopicKind.COMPACTED,
+        )
+        self.producers.append(producer)
+        producer.start()
+
+    def _relieve(self) -> None:
+        """A producer ends with its last answer, and another, of whom no leader has heard, goes on for it."""
+        at_work = [producer for producer in self.producers if not producer.is_stopped]
+        if not at_work:
+            return
+        if self.world.now_us < self.world.busy_until_us:
+            tired = self.world.chance.choice(at_work)
+            tired.is_stopped = True
+            self._start_producer(tired.partition)
+        self.world.after(self.world.between(1, SHIFT_US), self._relieve)
 
     def _start_group(self) -> None:
         for number in range(self.shape.members):

@@ -15,6 +15,7 @@ from ottla.sim.groups import Member
 from ottla.sim.history import FinalLog, Found, Violation
 from ottla.sim.own_workload import OwnMember
 from ottla.sim.plan import TopicKind
+from ottla.sim.producers import Producer
 from ottla.sim.world import SECOND
 from ottla.storage.log import Log
 from ottla.zookeeper import paths
@@ -135,9 +136,24 @@ class Ending:
 
     def _producers_are_served(self) -> bool:
         """Where records were lost, a producer's sequence cannot go on: nothing is asked there."""
-        return all(p.is_idle or p.partition in self.history.unclean for p in self.cluster.producers) and all(
+        return all(
+            p.is_idle or p.partition in self.history.unclean or self._is_beyond_recall(p)
+            for p in self.cluster.producers
+        ) and all(
             p.is_idle or not self.history.unclean.isdisjoint(p.partitions) for p in self.cluster.own_producers
         )
+
+    def _is_beyond_recall(self, producer: Producer) -> bool:
+        """What it sends again was written, forgotten in a restart, for a snapshot keeps a producer's last
+        batch alone, and then removed by retention: no leader can know it, in Kafka neither."""
+        log = self._leader_log(producer.partition)
+        if log is None or self.cluster.kind_of(producer.partition.topic) is not TopicKind.RETAINED:
+            return False
+        known = log.producers.producers.get(producer.producer_id)
+        if known is None or not producer.is_behind(known.last_sequence):
+            return False
+        there = {record.value for record in _records_of(log)}
+        return not any(value in there for value in producer.unanswered())
 
     def _check_groups(self) -> None:
         """All members of a group settle in one generation, and own everything together."""

@@ -59,7 +59,7 @@ class OwnClient:
         )
         self.engine = Engine(config, world.now_ms, Random(world.chance.getrandbits(64)))
 
-    def enter(self, run: Callable[[], None]) -> None:
+    def enter(self, run: Callable[[], object]) -> None:
         """Let something happen to the process, and do what comes of it."""
         self.engine.advance(self.world.now_ms)
         run()

@@ -263,7 +263,7 @@ class OwnMember(OwnClient):
         membership = self.core.membership
         return membership.is_stable and membership.generation == self.reading.generation
 
-    def enter(self, run: Callable[[], None]) -> None:
+    def enter(self, run: Callable[[], object]) -> None:
         super().enter(run)
         membership = self.core.membership
         if membership.is_stable and self._share != (share := (membership.generation, membership.owned)):

@@ -26,6 +26,9 @@ KEYS = 5
 HURRY = 12
 """How much faster producers go while something is happening to the cluster."""
 
+LOOKS_AFTER_BATCHES = 10
+"""After so many batches, about, it asks who leads, without need."""
+
 RETRY_US = 200 * MILLISECOND
 
 ACKS_ALL = -1
@@ -117,14 +120,24 @@ class Producer(_Sender):
         self._sequence = 0
         self._under_way = 0
         self._is_rewinding = False
-        # Of a producer that it does not know a leader takes any batch as the first, in Kafka too: were the
-        # first refused by one that does not lead yet, a second would come before it. So it goes alone.
-        self._is_known = False
         self._is_looking = False
         self._is_waiting = False
         # Compaction keeps a producer's last batch alone, in Kafka too: earlier ones cannot be told from new.
         self.in_flight_max = 1 if self.is_keyed else self.world.between(1, 5)
         self._init()
+
+    @property
+    def producer_id(self) -> int:
+        return self._producer_id
+
+    def is_behind(self, sequence: int) -> bool:
+        """Whether the next batch to be answered comes at or before a sequence number."""
+        left = sum(len(batch.values) for batch in self._window)
+        return bool(self._window) and self._sequence - left <= sequence
+
+    def unanswered(self) -> list[bytes]:
+        """The values of the next batch to be answered."""
+        return [sent.value for sent in self._window[0].values] if self._window else []
 
     def _init(self) -> None:
         def heard(response: InitProducerIdResponse | None) -> None:
@@ -144,6 +157,9 @@ class Producer(_Sender):
             if self._window:
                 self.later(self._add)
             return
+        if self.world.between(1, LOOKS_AFTER_BATCHES) == 1:
+            # Like Java's: it sends on to the leader it hears of, whatever the last one still has to answer.
+            self.refresh([self.partition.topic], lambda: None)
         if len(self._window) < self.in_flight_max:
             values = self._values()
             self._window.append(Batch(values, self._request(values, self._sequence, ACKS_ALL)))
@@ -165,7 +181,7 @@ class Producer(_Sender):
         if leader is None:
             self._look()
             return
-        for batch in self._window if self._is_known else self._window[:1]:
+        for batch in self._window:
             if not batch.is_sent:
                 self._send(batch, leader.broker)
 
@@ -197,8 +213,7 @@ class Producer(_Sender):
         if row is not None and row.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._acked(batch.values, row.base_offset)
             self._window.remove(batch)
-            if self._is_rewinding or not self._is_known:
-                self._is_known = True
+            if self._is_rewinding:
                 self._pump()
             return
         self._is_rewinding = True

@@ -12,17 +12,17 @@ from ottla.model.ids import TopicPartition
 from ottla.records.batch import CorruptRecords
 from ottla.records.validate import Refused
 from ottla.storage.log import Log
-from ottla.storage.log_directory import LogDirectory, PartitionHome
+from ottla.storage.log_directory import LogDirectory, PartitionHome, partition_of
 from ottla.storage.segment import Segment
 
 FUTURE_SUFFIX = "-future"
-_FUTURE_NAME = re.compile(r"(.+)-(\d+)\.[0-9a-f]+-future")
+_FUTURE_NAME = re.compile(r"(.+)\.[0-9a-f]+-future")
 
 
 def future_partition_of(name: str) -> TopicPartition | None:
     """The partition whose copy a directory holds, if it holds one."""
     found = _FUTURE_NAME.fullmatch(name)
-    return TopicPartition(found[1], int(found[2])) if found is not None else None
+    return partition_of(found[1]) if found is not None else None
 
 
 def create_future(current: Log, directory: LogDirectory, *, token: str, now_ms: int) -> Log:

@@ -23,10 +23,10 @@ from ottla.storage.outcomes import Appended, Duplicate, FlushWork, LogSlice
 from ottla.storage.producer_rebuild import (
     delete_snapshots,
     rebuild_producers,
-    recall_batches,
     save_snapshot,
 )
-from ottla.storage.producer_state import Producer, ProducerState
+from ottla.storage.producer_state import ProducerState, WrittenBatch
+from ottla.storage.repeated_batches import find_written
 from ottla.storage.segment import LOG_SUFFIX, Segment
 from ottla.storage.txn_index import AbortedTransaction
 
@@ -119,9 +119,7 @@ class Log(LogReader):
         if origin == Origin.CLIENT:
             written = producers.find_duplicate(header)
             if written is not None:
-                return Duplicate(
-                    written.first_offset, written.last_offset, written.timestamp, self.log_start_offset
-                )
+                return self._duplicate(written)
         if (
             must_be_verified
             and header.is_transactional
@@ -130,14 +128,20 @@ class Log(LogReader):
         ):
             return Refused(int(ErrorCode.INVALID_TXN_STATE), while_appending=True)
         code = producers.refuse_batch(header, origin)
-        if code and (producer := producers.has_forgotten(header)) is not None:
-            self._recall(producer, header.producer_id)
-            return self._judge_producer(header, marker, origin, verification, must_be_verified)
-        return Refused(code, while_appending=True) if code else None
+        if not code:
+            return None
+        if origin == Origin.CLIENT and (written := self._find_written(header)) is not None:
+            return self._duplicate(written)
+        return Refused(code, while_appending=True)
 
     @guarded
-    def _recall(self, producer: Producer, producer_id: int) -> None:
-        recall_batches(producer, producer_id, self._segments)
+    def _find_written(self, header: BatchHeader) -> WrittenBatch | None:
+        term = self.epochs.latest
+        below = self.producers.forgotten_below(header, 0 if term is None else term.start_offset)
+        return None if below is None else find_written(header, below, self._segments)
+
+    def _duplicate(self, written: WrittenBatch) -> Duplicate:
+        return Duplicate(written.first_offset, written.last_offset, written.timestamp, self.log_start_offset)
 
     def _note_producer(self, header: BatchHeader, marker: EndMarker | None) -> None:
         producers = self.producers

@@ -1,5 +1,6 @@
 """One of ``log.dirs``: its disk, whether it still works, and what waits there to be deleted."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
 
@@ -16,6 +17,16 @@ OPEN_FILES_MAX = 512
 """Segments kept open at a time; the least used are closed and opened again when needed."""
 
 DELETED_SUFFIX = ".deleted"
+PARTITION_MAX = 2**31 - 1
+_PARTITION_NAME = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})")
+
+
+def partition_of(name: str) -> TopicPartition | None:
+    """The partition a directory is named after, if it is one; ``backup-20260101120000`` is none."""
+    found = _PARTITION_NAME.fullmatch(name)
+    if found is None or int(found[2]) > PARTITION_MAX:
+        return None
+    return TopicPartition(found[1], int(found[2]))
 
 
 class Cancellable(Protocol):

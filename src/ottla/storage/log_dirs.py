@@ -1,7 +1,6 @@
 """All logs of a broker, over its log directories: open, create, find, delete, close."""
 
 import logging
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
@@ -34,7 +33,7 @@ from ottla.storage.future_logs import (
 )
 from ottla.storage.log import Log
 from ottla.storage.log_checkpoints import LogCheckpoints
-from ottla.storage.log_directory import OPEN_FILES_MAX, LogDirectory, OpenFiles
+from ottla.storage.log_directory import OPEN_FILES_MAX, LogDirectory, OpenFiles, partition_of
 from ottla.storage.outcomes import FlushWork
 from ottla.storage.recovery import create_log, open_log
 from ottla.storage.retention import RetentionPlan, raise_start_by_retention
@@ -44,17 +43,10 @@ log = logging.getLogger(__name__)
 DELETE_SUFFIX = "-delete"
 NAME_BYTES_MAX = 255
 SYNCED_ONE_BY_ONE_MAX = 20
-_PARTITION_NAME = re.compile(r"(.+)-(\d+)")
 
 
 class CannotStart(Exception):
     """The log directories belong to someone else, or are in use."""
-
-
-def partition_of(name: str) -> TopicPartition | None:
-    """The partition a directory is named after, if it is one."""
-    found = _PARTITION_NAME.fullmatch(name)
-    return TopicPartition(found[1], int(found[2])) if found is not None else None
 
 
 class LogDirs(LogCheckpoints):
@@ -63,8 +55,8 @@ class LogDirs(LogCheckpoints):
     def __init__(self, disk: Disk, paths: Iterable[str], *, open_files_max: int = OPEN_FILES_MAX) -> None:
         open_files = OpenFiles(open_files_max)
         super().__init__(disk, {path: LogDirectory(disk, path, open_files) for path in paths})
-        self._discarded: set[TopicPartition | None] = set()
-        """Partitions of which the start found a log that was to be deleted."""
+        self._left_over: dict[str, tuple[LogDirectory, TopicPartition | None]] = {}
+        """Logs that were to be deleted, as the start found them, by their paths."""
         self._locks: dict[str, Lock] = {}
 
     # -- start -------------------------------------------------------------------------------------
@@ -131,11 +123,20 @@ class LogDirs(LogCheckpoints):
                 log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
         if not self.offline:
             self._promote_orphans()
+        self._discard_left_overs(default.file_delete_delay_ms)
+
+    def _discard_left_overs(self, delay_ms: int) -> None:
+        """One that was about to be replaced by a copy tells the copy so: while the directory of that one may
+        be dead, it stays."""
+        for path, (directory, partition) in self._left_over.items():
+            if partition in self.logs or not self.offline:
+                directory.discard(path, delay_ms)
 
     def _promote_orphans(self) -> None:
         """A copy whose log was just renamed to be deleted was about to take over when the broker ended."""
+        renamed = {partition for _, partition in self._left_over.values()}
         for future in self.futures:
-            if future.partition not in self.logs and future.partition in self._discarded:
+            if future.partition not in self.logs and future.partition in renamed:
                 try:
                     self._vouch_for(future)
                     self._give_name(future)
@@ -163,8 +164,8 @@ class LogDirs(LogCheckpoints):
             if not entry.is_directory:
                 continue
             if entry.name.endswith(DELETE_SUFFIX):
-                directory.discard(f"{path}/{entry.name}", default.file_delete_delay_ms)
-                self._discarded.add(partition_of(entry.name.rpartition(".")[0]))
+                renamed = partition_of(entry.name.rpartition(".")[0])
+                self._left_over[f"{path}/{entry.name}"] = (directory, renamed)
             future = future_partition_of(entry.name)
             if future is not None:
                 config = by_topic.get(future.topic, default)
@@ -408,12 +409,12 @@ class LogDirs(LogCheckpoints):
 
     def flushes_due(self, now_ms: int) -> list[tuple[Log, FlushWork]]:
         """Finished segments, and logs past ``flush.ms``: do each work off the loop, then ``Log.flushed``."""
-        due = [log for _, each in self._live() for log in self._rolled_in(each)]
-        due += [
-            each
+        due = dict.fromkeys(log for _, each in self._live() for log in self._rolled_in(each))
+        due |= {
+            each: None
             for each in self.logs.values()
-            if each.config.flush_ms != NEVER_MS and each not in due and each.is_flush_due(now_ms)
-        ]
+            if each.config.flush_ms != NEVER_MS and each.is_flush_due(now_ms)
+        }
         works = [(each, each.flush_work()) for each in due]
         return [(each, work) for each, work in works if work is not None]
 

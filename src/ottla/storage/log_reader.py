@@ -210,12 +210,15 @@ class LogReader:
         if found is None:
             return LogSlice(directory, None, 0, 0)
         segment, start = found
-        end = self._end_position(segment, limit_offset)
-        if end - start > max_bytes:
+        end, is_behind = self._end_position(segment, limit_offset)
+        available = end - start
+        if available > max_bytes:
             end = self._cut(segment, start, max_bytes, min_one_batch)
-        if end <= start:
-            return LogSlice(directory, None, 0, 0)
-        return LogSlice(directory, segment.file(), start, end - start, segment.base_offset)
+        file = segment.file() if end > start else None
+        size = max(0, end - start)
+        return LogSlice(
+            directory, file, start, size, segment.base_offset, available=available, is_behind=is_behind
+        )
 
     def _place_of(self, offset: int) -> tuple[Segment, int] | None:
         """Segment and position of the batch that holds an offset, or of the next one behind a gap."""
@@ -237,18 +240,18 @@ class LogReader:
             return len(segments) - 1
         return max(0, bisect_right(segments, offset, key=_base_offset) - 1)
 
-    def _end_position(self, segment: Segment, limit_offset: int) -> int:
-        """Where in a segment the batches below an offset end."""
+    def _end_position(self, segment: Segment, limit_offset: int) -> tuple[int, bool]:
+        """Where in a segment the batches below an offset end, and whether later segments have more."""
         if segment is not self._segments[-1]:
             following = self._segments[bisect_right(self._segments, segment.base_offset, key=_base_offset)]
             if limit_offset >= following.base_offset:
-                return segment.size
+                return segment.size, limit_offset > following.base_offset
         elif limit_offset >= self.end_offset:
-            return segment.size
+            return segment.size, False
         elif self._tail is not None and (position := self._tail.get(limit_offset)) is not None:
-            return position
+            return position, False
         header = segment.locate(limit_offset)
-        return header.position if header is not None else segment.size
+        return header.position if header is not None else segment.size, False
 
     def _cut(self, segment: Segment, start: int, max_bytes: int, min_one_batch: bool) -> int:
         """The last known batch boundary within ``max_bytes``, or the end of the first batch."""

@@ -41,7 +41,7 @@ class Duplicate:
 class LogSlice:
     """Batches as they lie in a file. ``buffer`` is for handing on, ``read`` for looking into."""
 
-    __slots__ = ("_directory", "_file", "position", "segment_base_offset", "size")
+    __slots__ = ("_directory", "_file", "available", "is_behind", "position", "segment_base_offset", "size")
 
     def __init__(
         self,
@@ -50,12 +50,19 @@ class LogSlice:
         position: int,
         size: int,
         segment_base_offset: int = -1,
+        *,
+        available: int = 0,
+        is_behind: bool = False,
     ) -> None:
         self._directory = directory
         self._file = file
         self.position = position
         self.size = size
         self.segment_base_offset = segment_base_offset
+        self.available = available
+        """The bytes that the segment has for the reader, beyond its limit too."""
+        self.is_behind = is_behind
+        """A later segment has more."""
 
     def buffer(self) -> Buffer:
         """The bytes, without a copy where that pays. Do not parse them: the file may shrink behind them."""

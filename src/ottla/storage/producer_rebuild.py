@@ -4,19 +4,13 @@ from ottla.records.batch import BatchHeader
 from ottla.records.control import written_end_marker
 from ottla.storage.log_directory import PartitionHome
 from ottla.storage.producer_state import (
-    REMEMBERED_BATCHES,
     SUFFIX,
     CorruptSnapshot,
-    Producer,
     ProducerState,
-    WrittenBatch,
     decode_snapshot,
 )
 from ottla.storage.segment import Segment
 from ottla.storage.txn_index import AbortedTransaction
-
-RECALLED_BYTES_MAX = 1024 * 1024
-"""How far back a producer's forgotten batches are looked for."""
 
 
 def snapshot_offsets(home: PartitionHome) -> list[int]:
@@ -88,35 +82,6 @@ def replay(state: ProducerState, segment: Segment, end_offset: int) -> list[Abor
         if header.producer_id >= 0 and (done := _apply(state, segment, header)) is not None:
             aborted.append(done)
     return aborted
-
-
-def recall_batches(producer: Producer, producer_id: int, segments: list[Segment]) -> None:
-    """A snapshot keeps a producer's last batch alone: find the ones before it in the log, once.
-
-    Until they are known, a batch that is sent again would pass for one out of order.
-    """
-    producer.is_recalled = True
-    known = producer.batches[0].last_offset if producer.batches else -1
-    found: list[WrittenBatch] = []
-    budget = RECALLED_BYTES_MAX
-    for segment in reversed(segments):
-        if budget <= 0 or len(found) + len(producer.batches) >= REMEMBERED_BATCHES:
-            break
-        if segment.base_offset > known:
-            continue
-        here = [
-            WrittenBatch(
-                header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
-            )
-            for header in segment.scan(segment.index.floor_position(max(0, segment.size - budget)))
-            if header.producer_id == producer_id
-            and header.producer_epoch == producer.epoch
-            and not header.is_control
-            and header.last_offset < known
-        ]
-        found = here + found
-        budget -= segment.size
-    producer.batches = (*found, *producer.batches)[-REMEMBERED_BATCHES:]
 
 
 def _apply(state: ProducerState, segment: Segment, header: BatchHeader) -> AbortedTransaction | None:

@@ -31,6 +31,11 @@ _INVALID_TXN_STATE = int(ErrorCode.INVALID_TXN_STATE)
 _COORDINATOR_FENCED = int(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
+def is_before(first: int, second: int) -> bool:
+    """Whether a sequence number comes before another; they begin anew behind the greatest."""
+    return 0 < (second - first) & SEQUENCE_MAX < SEQUENCE_MAX // 2
+
+
 class CorruptSnapshot(ValueError):
     """The file is no snapshot of producers."""
 
@@ -59,7 +64,6 @@ class Producer:
         "batches",
         "coordinator_epoch",
         "epoch",
-        "is_recalled",
         "last_timestamp",
         "txn_first_offset",
     )
@@ -70,8 +74,6 @@ class Producer:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.txn_first_offset = NO_TRANSACTION
         self.last_timestamp = -1
-        self.is_recalled = False
-        """What was written before the snapshot that this came from has been looked up in the log."""
 
     @property
     def last_sequence(self) -> int:
@@ -144,12 +146,20 @@ class ProducerState:
         producer = self.producers.get(header.producer_id)
         return producer.find_duplicate(header) if producer is not None else None
 
-    def has_forgotten(self, header: BatchHeader) -> Producer | None:
-        """The producer, if this batch may be one that was written before its state was loaded."""
+    def forgotten_below(self, header: BatchHeader, term_start: int) -> int | None:
+        """Below which offset this batch may lie, unknown to us; None if it comes behind what is remembered.
+
+        Of its own term a leader remembers as much as Kafka's do. A state that came out of a snapshot, which
+        holds each producer's last batch alone, knows less.
+        """
         producer = self.producers.get(header.producer_id)
-        if producer is None or producer.is_recalled or producer.epoch != header.producer_epoch:
+        if producer is None or producer.epoch != header.producer_epoch or not producer.batches:
             return None
-        return producer if 0 < len(producer.batches) < REMEMBERED_BATCHES else None
+        oldest = producer.batches[0]
+        if not is_before(header.last_sequence, oldest.first_sequence):
+            return None
+        is_loaded = len(producer.batches) < REMEMBERED_BATCHES
+        return oldest.first_offset if is_loaded else min(oldest.first_offset, term_start)
 
     def has_open_transaction(self, producer_id: int) -> bool:
         producer = self.producers.get(producer_id)

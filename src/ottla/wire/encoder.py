@@ -13,8 +13,11 @@ import msgspec
 from ottla.wire import caches
 from ottla.wire.fields import Encoder, Fixed, Message, RecordBytes, Request
 from ottla.wire.layout import Array, Blob, Field, Kind, Nested, Text, fields_of
-from ottla.wire.primitives import uvarint
+from ottla.wire.primitives import STRING_BYTES_MAX, fits_string, uvarint
 from ottla.wire.source import Source
+
+FOR_PEOPLE = "error_message"
+"""How the names of fields end that nobody but people read."""
 
 
 class UnsupportedVersion(ValueError):
@@ -40,6 +43,11 @@ def refuse(field: str, version: int) -> None:
     raise UnsupportedVersion(f"version {version} cannot carry {field}")
 
 
+def shortened(text: str | None) -> str | None:
+    """A text for people, cut where it is too long to be sent: it may repeat names as long as they can be."""
+    return text if text is None or fits_string(text) else text[: STRING_BYTES_MAX // 4]
+
+
 _NAMES: dict[str, Any] = {
     "strings": caches.STRINGS,
     "compact_strings": caches.COMPACT_STRINGS,
@@ -48,6 +56,7 @@ _NAMES: dict[str, Any] = {
     "int32s": caches.INT32S,
     "compact_int32s": caches.COMPACT_INT32S,
     "refuse": refuse,
+    "shortened": shortened,
     "uvarint": uvarint,
     "write_tags": write_tags,
 }
@@ -190,6 +199,7 @@ class _EncoderSource(Source):
                 self.run.append((kind.letter, value))
             case Text():
                 cache = "compact_strings" if self.is_flexible else "strings"
+                value = f"shortened({value})" if value.endswith(FOR_PEOPLE) else value
                 self.piece(f"{'nullable_' * is_nullable}{cache}[{value}]")
             case Blob():
                 self.write_nullable(value, is_nullable, self.write_blob)

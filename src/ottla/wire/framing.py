@@ -1,11 +1,12 @@
 """Cuts a stream of bytes into frames: one reused buffer per connection, frames lent for one call.
 
 The edge asks for room (``get_buffer``), reports what came (``received``), then takes frames until there is
-none. A frame is a view into the buffer, valid until the next ``get_buffer``.
+none. A frame is a view into the buffer, valid until the next ``get_buffer``, or for good after ``let_go``.
 
 While a big frame is on its way no more is asked for than the rest of it, and at any other time no more than
-a small buffer holds: so hardly anything is ever moved. The buffer grows with the bytes that really came, not
-with what a size promises, and is given back when the connection is idle.
+a small buffer holds: so hardly anything is ever moved. A connection that keeps filling that buffer, as one
+with many requests in flight does, gets a larger one, so that one turn serves many of them. The buffer grows
+with the bytes that really came, not with what a size promises, and is given back when the connection is idle.
 """
 
 import struct
@@ -16,6 +17,8 @@ from ottla.model.errors import MalformedRequest
 _SIZE: Final = struct.Struct(">i")
 
 START_BYTES: Final = 32 * 1024
+ROOM_BYTES_MAX: Final = 256 * 1024
+"""What is asked for at once of a connection that keeps filling its room."""
 GROWTH_BYTES: Final = 1024 * 1024
 """A frame up to this size gets its room at once; a bigger one in steps, as it arrives."""
 
@@ -26,7 +29,7 @@ FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 class ReceiveBuffer:
     """The bytes of one connection that are not yet handled."""
 
-    __slots__ = ("_buffer", "_end", "_frame_bytes_max", "_need", "_start", "_view")
+    __slots__ = ("_buffer", "_end", "_frame_bytes_max", "_is_filled", "_need", "_room", "_start", "_view")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
@@ -36,6 +39,9 @@ class ReceiveBuffer:
         """Where the bytes that are not yet handled begin."""
         self._end = 0
         """Where they end."""
+        self._room = START_BYTES
+        """How much is asked for at once; twice as much after frames that filled it."""
+        self._is_filled = False
         self._need = 0
         """How long, with its size, the frame at the start is that is not yet whole; 0 if not known."""
 
@@ -53,15 +59,19 @@ class ReceiveBuffer:
         if self._start == self._end:
             self._start = self._end = 0
         need = self._need
-        if self._start + max(need, 4) > len(self._buffer) or self._end == len(self._buffer):
+        if self._is_filled and need <= self._room < ROOM_BYTES_MAX:
+            self._room *= 2
+        left = len(self._buffer) - self._end
+        if self._start + max(need, 4) > len(self._buffer) or left <= self._room - START_BYTES:
             self._make_room(max(need, 4))
         end = self._end
-        stop = self._start + need if need > START_BYTES else end + START_BYTES
+        stop = self._start + need if need > self._room else end + self._room
         return self._view[end:stop]
 
     def received(self, count: int) -> None:
         """This many bytes were written at the start of the room that was given."""
         self._end += count
+        self._is_filled = count == self._room
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its size, or ``None``."""
@@ -80,15 +90,21 @@ class ReceiveBuffer:
         self._start = stop
         return self._view[start + 4 : stop]
 
+    def let_go(self) -> None:
+        """Somebody keeps the last frame: what comes next is received elsewhere."""
+        self._replace(len(self._buffer))
+
     def give_back(self) -> None:
         """The connection is idle: keep no more memory than a new one would."""
+        self._room = START_BYTES
         if self._start == self._end and len(self._buffer) > START_BYTES:
             self._replace(START_BYTES)
 
     def _make_room(self, need: int) -> None:
         """Room for more of a frame of that size (or of the whole frames that nobody has taken yet)."""
         have = self._end - self._start
-        wanted = min(max(need, have + START_BYTES), max(2 * have, GROWTH_BYTES))
+        room = -(-(have + self._room) // START_BYTES) * START_BYTES
+        wanted = min(max(need, room), max(2 * have, GROWTH_BYTES))
         if wanted > len(self._buffer):
             self._replace(wanted)
         elif self._start:

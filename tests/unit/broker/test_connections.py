@@ -1,7 +1,9 @@
-"""Replies leave in the order of their requests, and nobody is owed too much."""
+"""Requests are handled and answered in their order, and nobody is owed too much."""
+
+import pytest
 
 from ottla.broker.connections import OWED_BYTES_MAX, OWED_REQUESTS_MAX, Connection, Connections
-from ottla.broker.outputs import Close, Output, PauseReading, ResumeReading, Write
+from ottla.broker.outputs import Close, Output, PauseReading, ResumeReading, TakeHeld, Write
 from ottla.broker.request import Request
 
 
@@ -10,8 +12,11 @@ def a_connection() -> tuple[Connection, list[Output]]:
     return Connection(7, "PLAINTEXT", "host", outputs), outputs
 
 
-def a_request(connection: Connection, size: int = 10) -> Request:
-    request = Request(connection, 3, 0, 1, "client", size)
+PRODUCE, FETCH, METADATA = b"\0\0...", b"\0\1...", b"\0\3..."
+
+
+def a_request(connection: Connection, size: int = 10, frame: bytes = METADATA) -> Request:
+    request = Request(connection, frame[1], 0, 1, "client", size)
     connection.accept(request)
     return request
 
@@ -25,8 +30,18 @@ def test_a_reply_waits_for_those_before_it_and_goes_out_with_them() -> None:
     first.reply_encoded([b"1"])
     third.reply_encoded([b"3"])
 
-    assert outputs == [Write(7, [b"1", b"2"]), Write(7, [b"3"])]
+    assert outputs == [Write(7, [b"1", b"2", b"3"])]
     assert connection.owed_bytes == 0
+
+
+def test_answers_that_follow_each_other_in_a_turn_leave_in_one_piece_and_others_do_not() -> None:
+    outputs: list[Output] = []
+    one, other = (Connection(number, "PLAINTEXT", "host", outputs) for number in (7, 8))
+
+    for number, connection in enumerate((one, one, other, one)):
+        a_request(connection).reply_encoded([b"%d" % number])
+
+    assert outputs == [Write(7, [b"0", b"1"]), Write(8, [b"2"]), Write(7, [b"3"])]
 
 
 def test_a_request_without_an_answer_only_gives_up_its_place() -> None:
@@ -98,4 +113,76 @@ def test_a_lost_client_gets_nothing_more() -> None:
     assert outputs == []
     assert connection.is_privileged
     assert connections.get(1) is None
-    assert connections.owed_requests() == 0
+    assert connection.owed_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "frame", "waits"),
+    [
+        ([], METADATA, False),
+        ([PRODUCE], PRODUCE, False),
+        ([PRODUCE, PRODUCE], PRODUCE, False),
+        ([PRODUCE], METADATA, True),
+        ([FETCH], PRODUCE, True),
+        ([FETCH], FETCH, True),
+        ([FETCH], b"", True),
+    ],
+)
+def test_a_request_waits_for_those_before_it_unless_all_of_them_produce(
+    before: list[bytes], frame: bytes, waits: bool
+) -> None:
+    connection, _ = a_connection()
+    for earlier in before:
+        a_request(connection, frame=earlier)
+
+    assert connection.must_wait(frame) is waits
+
+
+def test_what_was_held_back_goes_on_in_its_order_when_those_before_it_are_answered() -> None:
+    connection, outputs = a_connection()
+    first, second = (a_request(connection, frame=PRODUCE) for _ in range(2))
+    for frame in (METADATA, PRODUCE, FETCH):
+        assert connection.must_wait(frame)
+        connection.hold(frame)
+
+    first.reply_encoded([b"1"])
+    assert (outputs[1:], connection.next_held()) == ([Write(7, [b"1"])], None)
+    second.reply_encoded([b"2"])
+    assert outputs[-1] == TakeHeld(7)
+    assert connection.next_held() == METADATA
+    third = a_request(connection)
+    assert connection.next_held() is None
+    third.reply_encoded([b"3"])
+    assert connection.next_held() == PRODUCE
+    a_request(connection, frame=PRODUCE)
+
+    assert connection.next_held() is None, "a fetch does not overtake a produce request"
+    assert connection.owed_bytes == 10 + len(FETCH)
+
+
+def test_nothing_more_is_read_while_a_request_is_held_back() -> None:
+    connection, outputs = a_connection()
+    parked = a_request(connection, frame=FETCH)
+    connection.hold(METADATA)
+    connection.hold(METADATA)
+    assert outputs == [PauseReading(7)]
+
+    parked.reply_encoded([b"x"])
+    assert connection.next_held() == METADATA
+    a_request(connection).reply_encoded([b"y"])
+    assert ResumeReading(7) not in outputs
+    assert connection.next_held() == METADATA
+
+    assert outputs[-1] == ResumeReading(7)
+    assert outputs.count(PauseReading(7)) == 1
+
+
+def test_nothing_is_kept_for_a_lost_client() -> None:
+    connection, outputs = a_connection()
+    parked = a_request(connection, frame=FETCH)
+    connection.hold(METADATA)
+
+    connection.lost()
+    parked.reply_encoded([b"x"])
+
+    assert (connection.next_held(), connection.owed_bytes, outputs) == (None, 0, [PauseReading(7)])

@@ -1,5 +1,6 @@
 """Fetch on a leader or follower: what is readable, what is refused, who is woken."""
 
+import msgspec
 import pytest
 
 from ottla.broker.outputs import Output, RunInThread
@@ -136,6 +137,37 @@ def test_a_parked_fetch_waits_for_its_minimum() -> None:
         broker.produce_now(a_batch("a"))
 
     assert broker.fetched(consumer) is not None
+
+
+def test_a_reader_whose_limit_cuts_a_batch_does_not_wait_for_more() -> None:
+    """The rest of the batch counts, as in Kafka, though only whole ones are sent."""
+    broker = a_leader_with(("a",), ("b",), ("c",))
+    size = headers(broker.fetch_now(0))[0].size
+    limit = size + 10
+
+    data = broker.fetch_now(0, max_wait_ms=500, min_bytes=limit, partition_max_bytes=limit)
+
+    assert [each.base_offset for each in headers(data)] == [0]
+
+
+def test_a_reader_whose_limit_is_below_its_minimum_waits() -> None:
+    broker = a_leader_with(("a",), ("b",), ("c",))
+    size = headers(broker.fetch_now(0))[0].size
+
+    consumer = broker.fetch(0, max_wait_ms=500, min_bytes=2 * size, partition_max_bytes=size + 10)
+
+    assert broker.fetched(consumer) is None
+
+
+def test_a_reader_in_an_old_segment_does_not_wait_for_its_minimum() -> None:
+    broker = LedBroker(a_config(log_segment_bytes=200)).lead(isr=(ME,))
+    for value in "abc":
+        broker.produce_now(a_batch(value * 100))
+
+    first = broker.fetch_now(0, max_wait_ms=500, min_bytes=5_000)
+    assert [each.base_offset for each in headers(first)] == [0]
+    last = broker.fetch(2, max_wait_ms=500, min_bytes=5_000)
+    assert broker.fetched(last) is None
 
 
 def test_the_first_batch_is_given_whole_however_small_the_limits() -> None:
@@ -405,3 +437,19 @@ def test_the_high_watermark_moves_on_with_the_fetch_of_a_follower_that_parks() -
 
     assert broker.log.high_watermark == 1
     assert broker.fetched(follower) is None
+
+
+@pytest.mark.parametrize("version", [4, 12, 17])
+def test_of_a_partition_named_twice_the_last_question_counts(version: int) -> None:
+    broker = a_leader_with(("a",), ("b",), ("c",))
+    request = broker.fetch_request(0)
+    (partition,) = request.topics[0].partitions
+    request.topics[0].partitions.append(msgspec.structs.replace(partition, fetch_offset=2))
+    connection = broker.connect()
+    broker.send(connection, request, version)
+
+    answer = broker.fetched(connection, version)
+
+    assert answer is not None
+    [data] = answer.responses[0].partitions
+    assert [each.base_offset for each in headers(data)] == [2]

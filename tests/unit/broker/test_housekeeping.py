@@ -233,3 +233,17 @@ def test_a_cleaning_that_dies_of_a_mistake_leaves_that_log_alone_and_cleans_the_
         False,
         True,
     ]
+
+
+def test_a_wall_clock_that_is_put_back_keeps_no_deleted_log_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    broker.node.partitions.stop_replica(ORDERS_0, -2, delete=True)
+    broker.advance(31_000)
+    assert [each.name for each in broker.disk.list_directory("/data") if each.is_directory]
+
+    monkeypatch.setattr(broker.clock, "wall_ms", lambda: 1_000)
+    broker.advance(120_000)
+
+    assert not [each.name for each in broker.disk.list_directory("/data") if each.is_directory]

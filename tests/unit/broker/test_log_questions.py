@@ -259,7 +259,7 @@ def answered(broker: LedBroker, connection: int) -> list[tuple[int, int]]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> LedBroker:
     """A leader with three records that lets others have their turn as often as it can."""
-    monkeypatch.setattr(list_offsets, "PORTION_MS", 0)
+    monkeypatch.setattr(list_offsets, "is_left_after_a_portion", lambda _, steps: next(steps, "done") is None)
     return a_leader_with_three()
 
 
@@ -446,3 +446,18 @@ def test_log_directories_are_described_with_sizes() -> None:
     assert directory.log_dir == "/data"
     [topic] = directory.topics
     assert (topic.name, topic.partitions[0].partition_size) == (TOPIC, broker.log.size_bytes)
+
+
+def test_of_a_partition_named_twice_the_last_offset_counts() -> None:
+    broker = a_leader_with_three()
+    broker.node.partitions.live = frozenset({ME})
+    topics = [
+        DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+        for offset in (3, 1)
+    ]
+
+    answer = broker.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1_000), 2)
+
+    assert [(row.error_code, row.low_watermark) for row in answer.topics[0].partitions] == [(0, 1)]
+    assert len(answer.topics) == 1
+    assert offset_of(broker, EARLIEST).offset == 1

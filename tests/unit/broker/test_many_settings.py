@@ -1,17 +1,20 @@
 """DescribeConfigs for a whole cluster: the answer is whole, and others have their turn meanwhile."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from ottla.broker.config_entries import ConfigRows
 from ottla.broker.portions import PORTION_MS, in_portions
+from ottla.broker.request import Request
 from ottla.wire.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
 from ottla.wire.headers import decode_response
+from support.node_bench import Bench
 from unit.broker.test_settings_apis import BROKER, SET, TOPIC, a_bench_with_a_topic, describe, edit
 
 
@@ -22,6 +25,14 @@ def a_question(topics: int, **flags: bool) -> DescribeConfigsRequest:
         for name, kind in named
     ]
     return DescribeConfigsRequest(resources=resources, **flags)
+
+
+def a_request(bench: Bench) -> Request:
+    connection = bench.node.connections.get(bench.connect())
+    assert connection is not None
+    request = Request(connection, 32, 4, 1, "client", 100)
+    connection.accept(request)
+    return request
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -70,9 +81,25 @@ def test_little_work_is_done_at_once() -> None:
     bench = a_bench_with_a_topic()
     done: list[bool] = []
 
-    in_portions(bench.node, iter([None] * 1_000), lambda: done.append(True))
+    in_portions(bench.node, a_request(bench), iter([None] * 1_000), lambda: done.append(True))
 
     assert done == [True]
+
+
+def test_who_asked_for_work_that_fails_in_a_later_portion_is_hung_up_on() -> None:
+    bench = a_bench_with_a_topic()
+
+    def work() -> Iterator[None]:
+        bench.clock.now_ms += PORTION_MS
+        yield
+        raise ValueError("this work fails")
+
+    in_portions(bench.node, a_request(bench), work(), lambda: None)
+    with pytest.raises(ValueError, match="this work fails"):
+        bench.node.on_tick()
+    bench.settle()
+
+    assert [each.reason for each in bench.closed] == ["internal error"]
 
 
 def test_topics_share_what_they_inherit_and_have_their_own() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.model.errors import ErrorCode
+from ottla.wire.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.apis.offset_commit import (
     OffsetCommitRequest,
@@ -12,7 +13,7 @@ from ottla.wire.apis.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from ottla.wire.headers import frame_request
+from ottla.wire.headers import decode_response, frame_request
 from support.led_broker import TOPIC
 from unit.broker.test_coordinator_moves import GROUP, LOAD_MS, Coordinator
 
@@ -82,3 +83,17 @@ def test_a_member_whose_id_fits_into_no_answer_does_not_keep_the_others_from_the
     assert broker.joined(sane).error_code == ErrorCode.NONE
     [answer] = broker.take_answers(odd, JoinGroupResponse, 5)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_what_a_client_sends_behind_its_join_is_handled_when_that_is_answered() -> None:
+    broker = a_coordinator()
+
+    connection = broker.join()
+    broker.send(connection, DescribeGroupsRequest(groups=(GROUP,)), 5)
+    broker.advance(10_000)
+
+    frames = [part for write in broker.written if write.connection == connection for part in write.parts]
+    joined = decode_response(JoinGroupResponse, 3, bytes(frames[0])[4:])[1]
+    described = decode_response(DescribeGroupsResponse, 5, bytes(frames[1])[4:])[1]
+    assert joined.generation_id == 1
+    assert described.groups[0].group_state == "CompletingRebalance"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode as E
 from ottla.wire.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -12,7 +13,7 @@ from ottla.wire.apis.alter_partition_reassignments import (
 )
 from ottla.wire.apis.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from ottla.wire.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
@@ -164,3 +165,109 @@ def test_a_broker_that_nobody_knows_cannot_leave(epoch: int, error: E):
     answer = serving().ask(ControlledShutdownRequest(broker_id=9, broker_epoch=epoch), 3)
 
     assert answer.error_code == error
+
+
+class TestTheLongestName:
+    """What is said of it for people would not fit into an answer: it is cut, and the answer comes."""
+
+    NAME = "n" * 32_767
+
+    def test_creates_no_topic(self):
+        [row] = serving().ask(CreateTopicsRequest(topics=[CreatableTopic(self.NAME, 1, 1)]), 7).topics
+
+        assert (row.name, row.error_code) == (self.NAME, E.INVALID_TOPIC_EXCEPTION)
+        assert row.error_message.startswith("Topic name is invalid: the length of 'nnn")
+
+    def test_gets_no_partitions(self):
+        topics = [CreatePartitionsTopic(self.NAME, 3, None)]
+
+        [row] = serving().ask(CreatePartitionsRequest(topics=topics), 3).results
+
+        assert (row.name, row.error_code) == (self.NAME, E.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+class TestNamedTwice:
+    def test_a_partition_is_moved_where_it_was_said_last(self):
+        bench = serving(topics={"orders": ((1,),)})
+        rows = [ReassignablePartition(0, (9,)), ReassignablePartition(0, (1,))]
+
+        answer = bench.ask(
+            AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("orders", [r]) for r in rows]), 0
+        )
+
+        assert [(topic.name, [row.error_code for row in topic.partitions]) for topic in answer.responses] == [
+            ("orders", [E.NONE])
+        ]
+
+    def test_a_partition_of_a_new_topic_lies_where_it_was_said_last(self):
+        bench = serving(2)
+        rows = [CreatableReplicaAssignment(0, (2,)), CreatableReplicaAssignment(0, (1,))]
+
+        topic = CreatableTopic("orders", -1, -1, assignments=rows)
+        answer = bench.ask(CreateTopicsRequest(topics=[topic]), 7)
+
+        assert [(row.error_code, row.num_partitions) for row in answer.topics] == [(E.NONE, 1)]
+        assert bench.topic("orders").partitions[0].replicas == (1,)
+
+    def test_an_id_is_answered_once_and_names_beside_it_not_at_all(self):
+        bench = serving(topics={"orders": ((1,),), "bills": ((1,),)})
+        known, unknown = bench.topic("orders").topic_id, b"u" * 16
+        asked = [MetadataRequestTopic(topic_id=each, name=None) for each in (unknown, known, unknown, known)]
+
+        answer = bench.ask(MetadataRequest(topics=[*asked, MetadataRequestTopic(name="bills")]), 12)
+
+        assert [(row.name, row.error_code) for row in answer.topics] == [
+            (None, E.UNKNOWN_TOPIC_ID),
+            ("orders", E.NONE),
+        ]
+
+
+class TestMoreReplicasThanAnAnswerCanTell:
+    """The reason would name them all: no request is left without its answer, and no controller resigns."""
+
+    MANY = tuple(range(10, 10_010))
+
+    def test_are_no_place_to_move_to(self):
+        bench = serving(topics={"orders": ((1,), (1,))})
+        rows = [ReassignablePartition(0, self.MANY), ReassignablePartition(1, (7,) * 20_000)]
+
+        answer = bench.ask(AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("orders", rows)]), 0)
+
+        codes = [row.error_code for row in answer.responses[0].partitions]
+        assert codes == [E.INVALID_REPLICA_ASSIGNMENT, E.INVALID_REPLICA_ASSIGNMENT]
+        assert bench.node.controller.is_active
+
+    def test_are_no_place_for_a_new_topic(self):
+        by_hand = [CreatableReplicaAssignment(0, (7,) * 20_000)]
+        topic = CreatableTopic("huge", -1, -1, assignments=by_hand)
+
+        [row] = serving().ask(CreateTopicsRequest(topics=[topic]), 7).topics
+
+        assert row.error_code == E.INVALID_REPLICA_ASSIGNMENT
+
+    def test_are_more_than_a_replication_factor_can_say(self):
+        by_hand = [CreatableReplicaAssignment(0, tuple(range(1, 40_000)))]
+        topic = CreatableTopic("huge", -1, -1, assignments=by_hand)
+
+        [row] = serving().ask(CreateTopicsRequest(topics=[topic], validate_only=True), 7).topics
+
+        assert (row.error_code, row.replication_factor) == (E.NONE, 2**15 - 1)
+
+    def test_nor_does_an_answer_that_fails_end_a_term(self, monkeypatch: pytest.MonkeyPatch):
+        bench = serving(topics={"orders": ((1,),)})
+        connection = bench.connect()
+        reply = Request.reply
+
+        def fail(request: Request, message: Any) -> None:
+            if request.connection.id == connection:
+                raise ValueError("this answer cannot be encoded")
+            reply(request, message)
+
+        monkeypatch.setattr(Request, "reply", fail)
+        rows = [ReassignablePartition(0, (1,))]
+        bench.send(
+            connection, AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("orders", rows)]), 0
+        )
+
+        assert [each.reason for each in bench.closed] == ["internal error"]
+        assert bench.node.controller.is_active

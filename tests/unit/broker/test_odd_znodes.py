@@ -5,7 +5,7 @@ import pytest
 
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import encode_reassignment
-from ottla.zookeeper.ops import ANY_VERSION, Create, SetData
+from ottla.zookeeper.ops import ANY_VERSION, Create, Delete, SetData
 from support.controller_bench import ControllerBench
 
 TOO_LARGE = 2**31
@@ -128,3 +128,19 @@ def test_a_controller_epoch_without_a_next_one_elects_nobody_until_it_is_mended(
     bench.advance(2_000)
 
     assert bench.node.controller.is_serving
+
+
+def test_a_controller_epoch_that_was_removed_begins_where_the_brokers_stopped():
+    bench = in_office()
+    bench.serves_itself = True
+    bench.zk(SetData(paths.CONTROLLER_EPOCH, b"40", ANY_VERSION))
+    bench.zk(Delete(paths.CONTROLLER, ANY_VERSION))
+    assert bench.data(paths.CONTROLLER_EPOCH) == b"41"
+
+    bench.zk(Delete(paths.CONTROLLER_EPOCH, ANY_VERSION))
+    bench.create_topic("shows-that-it-is-gone", (1, 2))
+    bench.advance(2_000)
+
+    assert bench.data(paths.CONTROLLER_EPOCH) == b"42"
+    assert serves_on(bench)
+    assert "later" in bench.node.metadata.topics

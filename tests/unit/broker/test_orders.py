@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.broker.orders import PORTION_MS
+from ottla.broker.portions import PORTION_MS
 from ottla.wire.apis.fetch import FetchRequest
 from ottla.wire.apis.leader_and_isr import (
     LeaderAndIsrPartitionState,

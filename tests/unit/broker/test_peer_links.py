@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ottla.broker.peer_links import LinkLost, PeerLink
 from ottla.model.ids import BrokerId
 from ottla.wire.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -197,3 +199,21 @@ def test_a_broker_without_an_address_fails_the_request_but_not_inside_the_call()
     bench.advance(0)
 
     assert isinstance(bench.results[0], LinkLost)
+
+
+def test_a_mistake_in_one_callback_of_a_lost_line_does_not_take_the_others_along() -> None:
+    bench = LinkBench()
+    link = bench.link()
+
+    def fail(_: Any) -> None:
+        raise ValueError("this callback is wrong")
+
+    link.request(MetadataRequest(topics=None), 12, fail)
+    bench.open(link)
+    for then in (bench.results.append, fail, bench.results.append):
+        link.request(MetadataRequest(topics=None), 12, then)
+
+    with pytest.raises(ValueError, match="this callback is wrong"):
+        bench.node.on_peer_lost(link.id, "reset")
+
+    assert bench.results == [LinkLost("reset"), LinkLost("reset")]

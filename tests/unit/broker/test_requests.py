@@ -151,9 +151,9 @@ def test_transactions_are_refused_for_good_and_in_the_log(
     given = bench.ask(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4)
     ended = bench.ask(EndTxnRequest(transactional_id="t"), 3)
 
-    final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert found.coordinators[0].error_code == final
-    assert given.error_code == final
+    assert found.coordinators[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert "processing.guarantee=at_least_once" in found.coordinators[0].error_message
+    assert given.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert ended.error_code == ErrorCode.NOT_COORDINATOR
     assert len([line for line in caplog.messages if "transactional_id=t" in line]) == 2
 

@@ -16,9 +16,11 @@ from ottla.wire.apis.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from ottla.wire.headers import decode_response
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec_config import encode_config_change
-from ottla.zookeeper.ops import ANY_VERSION, Create, Delete, SetData
+from ottla.zookeeper.ops import ANY_VERSION, Create, Delete, Multi, SetData
+from support.controller_bench import ControllerBench
 from support.node_bench import Bench, a_config
 
 TOPIC, BROKER = 2, 4
@@ -413,3 +415,23 @@ def test_a_node_beside_the_notes_keeps_nobody_from_following_them(stray: str) ->
     again.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("brokers/1"), sequential=True))
 
     assert again.node.config.log.retention_ms == 8
+
+
+def test_settings_that_zookeeper_hangs_up_on_are_refused_and_the_session_is_left_in_peace() -> None:
+    bench = ControllerBench().start()
+    bench.lose = lambda op: False if isinstance(op, Multi) and len(str(op)) > 1_000_000 else None
+    rows = [(f"plugin.{number}", SET, "x" * 30_000) for number in range(40)]
+    connection = bench.connect()
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=BROKER,
+        resource_name="1",
+        configs=[incremental_alter_configs.AlterableConfig(*row) for row in rows],
+    )
+
+    bench.send(connection, incremental_alter_configs.IncrementalAlterConfigsRequest([resource]), 1)
+    bench.advance(5_000)
+
+    [answer] = [b"".join(each.parts)[4:] for each in bench.written if each.connection == connection]
+    _, response = decode_response(incremental_alter_configs.IncrementalAlterConfigsResponse, 1, answer)
+    assert [row.error_code for row in response.responses] == [ErrorCode.INVALID_CONFIG]
+    assert len([op for op in bench.zk_log if isinstance(op, Multi)]) < 10

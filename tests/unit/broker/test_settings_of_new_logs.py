@@ -189,3 +189,55 @@ def test_a_log_is_not_made_before_its_topics_settings_are_shown(caplog: pytest.L
     broker.zk_is_held = False
     broker.advance(1_000)
     assert broker.log.config.retention_ms == 1_000
+
+
+BY_HAND = [
+    b"no json",
+    b'{"version":1,"config":{"retention.ms":-1}}',
+    b'{"version":1,"config":{"retention.ms":"ever"}}',
+]
+
+
+@pytest.mark.parametrize("content", BY_HAND)
+def test_settings_that_somebody_spoilt_hold_as_they_were(
+    content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = Broker()
+    broker.lead()
+
+    broker.zk(SetData(PATH, content, ANY_VERSION))
+    a_note_of_a_change(broker)
+
+    assert broker.log.config.retention_ms == 1_000
+    assert "cannot be read entity=topics/orders" in caplog.text
+    broker.zk(SetData(PATH, KEPT_FOR_EVER, ANY_VERSION))
+    a_note_of_a_change(broker)
+    assert broker.log.config.retention_ms == -1
+
+
+def test_of_settings_that_somebody_spoilt_the_others_count() -> None:
+    broker = Broker()
+    broker.lead()
+
+    spoilt = ConfigNode({"retention.ms": "ever", "segment.ms": "5000", "of.a.later.kafka": "yes"})
+    broker.zk(SetData(PATH, encode_config(spoilt), ANY_VERSION))
+    a_note_of_a_change(broker)
+
+    assert (broker.log.config.retention_ms, broker.log.config.segment_ms) == (1_000, 5_000)
+
+
+@pytest.mark.parametrize("content", BY_HAND)
+def test_a_topic_of_which_only_spoilt_settings_are_known_keeps_every_record(content: bytes) -> None:
+    """Also one that is made anew under a name whose settings were known."""
+    broker = Broker()
+    broker.delete_topic()
+
+    broker.zk(SetData(PATH, content, ANY_VERSION))
+    broker.topic_id = NEW_ID
+    broker.lead()
+
+    assert broker.log.config.retention_ms == -1
+    assert not broker.log.config.is_compacted
+    broker.zk(SetData(PATH, encode_config(ConfigNode({"retention.ms": "2000"})), ANY_VERSION))
+    a_note_of_a_change(broker)
+    assert broker.log.config.retention_ms == 2_000

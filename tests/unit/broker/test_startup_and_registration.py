@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from ottla.broker.outputs import Output, RunInThread
+from ottla.config.log import LogConfig
 from ottla.model.ids import BrokerId
 from ottla.sim.zookeeper_tree import ZooKeeperTree
+from ottla.storage.log_dirs import LogDirs
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import decode_broker, encode_cluster_id
 from ottla.zookeeper.codec_config import encode_config_change
@@ -284,3 +287,47 @@ def test_a_session_that_expires_during_the_start_takes_neither_settings_nor_watc
     bench.zk(SetData(paths.FEATURE, b'{"version":2,"status":1,"features":{}}', ANY_VERSION))
     assert bench.node.config.log.retention_ms == 8
     assert bench.node.features.epoch == 1
+
+
+class SlowThreads(Bench):
+    """Threads begin to work when the test lets them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.work: list[RunInThread] = []
+
+    def _perform(self, output: Output) -> None:
+        if isinstance(output, RunInThread):
+            self.work.append(output)
+        else:
+            super()._perform(output)
+
+    def let_threads_work(self) -> None:
+        work, self.work = self.work, []
+        for each in work:
+            super()._perform(each)
+            self.settle()
+
+
+def test_logs_are_opened_by_the_settings_of_their_start_whatever_is_learned_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = SlowThreads().start()
+    assert isinstance(bench, SlowThreads)
+    setting = b'{"version":1,"config":{"flush.ms":"7"}}'
+    bench.zk(Create(paths.config_entity("topics", "orders"), setting))
+    used: list[dict[str, LogConfig]] = []
+    open_logs = LogDirs.open
+
+    def noted(dirs: LogDirs, default: LogConfig, by_topic: dict[str, LogConfig], now_ms: int) -> None:
+        used.append(by_topic)
+        open_logs(dirs, default, by_topic, now_ms)
+
+    monkeypatch.setattr(LogDirs, "open", noted)
+    bench.let_threads_work()  # the directories are locked, and the settings read
+    bench.node.configs.forget_topics(["orders"])
+
+    bench.let_threads_work()
+
+    assert [{name: each.flush_ms for name, each in by_topic.items()} for by_topic in used] == [{"orders": 7}]
+    assert bench.accepts

@@ -1,8 +1,12 @@
 """The rate that a replication throttle measures, and whom a leader holds back."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ottla.broker.throttles import UNLIMITED, Rate
+from ottla.zookeeper import paths
+from ottla.zookeeper.codec_config import ConfigNode, encode_config
+from ottla.zookeeper.ops import ANY_VERSION, Create, SetData
 from support.led_broker import ME, SECOND, TOPIC, LedBroker, a_batch, headers
 
 
@@ -57,3 +61,47 @@ def test_a_follower_in_the_isr_is_served_whatever_the_rate() -> None:
     broker = a_throttled_leader(isr=(ME, SECOND))
 
     assert len(headers(broker.fetch_now(0, replica=SECOND))) == 1
+
+
+class Walked(tuple[str, ...]):
+    """A list of replicas that counts how often somebody looks through it."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.walks += 1
+        return super().__iter__()
+
+    def __contains__(self, replica: object) -> bool:
+        self.walks += 1
+        return super().__contains__(replica)
+
+
+def test_a_long_list_of_throttled_replicas_is_not_walked_for_every_fetch() -> None:
+    broker = a_throttled_leader(isr=(ME,))
+    replicas = Walked(f"{partition}:{ME}" for partition in range(5_000))
+    broker.log.config = replace(broker.log.config, leader_replication_throttled_replicas=replicas)
+
+    for _ in range(20):
+        assert headers(broker.fetch_now(0, replica=SECOND)) == []
+
+    assert replicas.walks == 1
+
+
+def test_all_partitions_of_a_topic_share_its_settings_until_they_change() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+    configs = broker.node.configs
+    path = paths.config_entity("topics", TOPIC)
+
+    broker.zk(Create(path, encode_config(ConfigNode({"flush.ms": "7"}))))
+    configs.read_topics([TOPIC], lambda: None)
+    broker.settle()
+    first = configs.log_config(TOPIC)
+    assert configs.log_config(TOPIC) is first
+    broker.zk(SetData(path, encode_config(ConfigNode({"flush.ms": "8"})), ANY_VERSION))
+    configs.read_topics([TOPIC], lambda: None)
+    broker.settle()
+
+    assert (first.flush_ms, configs.log_config(TOPIC).flush_ms) == (7, 8)
+    configs.forget_topics([TOPIC])
+    assert configs.log_config(TOPIC) is broker.node.config.log

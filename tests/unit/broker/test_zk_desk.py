@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ottla.broker.outputs import Output, SubmitToZooKeeper
 from ottla.broker.timers import Timers
 from ottla.broker.zk_desk import Pause, Steps, ZkDesk, persistently
@@ -127,3 +129,26 @@ def test_an_unregistered_handler_hears_nothing() -> None:
     bench.desk.on_watch(WatchEvent(WatchKind.DELETED, "/a"))
 
     assert bench.results == []
+
+
+def test_a_mistake_of_one_who_waits_does_not_take_the_others_along() -> None:
+    bench = DeskBench()
+
+    def fail(_: Any) -> None:
+        raise ValueError("this one is wrong")
+
+    bench.desk.submit(GetData("/a"), fail)
+    bench.desk.submit(GetData("/b"), bench.results.append)
+    bench.desk.watch("/c", fail)
+    bench.desk.watch("/c", bench.results.append)
+    bench.desk.suspended()
+    for token in bench.tokens():
+        bench.desk.on_result(token, Lost(maybe_applied=True))
+    fired = WatchEvent(WatchKind.DATA_CHANGED, "/c")
+
+    with pytest.raises(ValueError, match="this one is wrong"):
+        bench.desk.on_watch(fired)
+    with pytest.raises(ValueError, match="this one is wrong"):
+        bench.desk.expired()
+
+    assert bench.results == [fired, Lost(maybe_applied=False)]

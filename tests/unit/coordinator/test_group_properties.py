@@ -141,11 +141,21 @@ class Watcher:
     def say(self, command: str) -> None:
         verb, _, rest = command.partition(" ")
         if verb == "sync":
-            name, _, told = rest.partition(" generation=")
-            name = name.split()[0]
-            self.synced[name] = int(told.split()[0]) if told else self.world.consumers[name].generation
+            self.sync(rest)
+            return
         for line in self.world.run(command):
             self.hear(line)
+
+    def sync(self, rest: str) -> None:
+        name, _, told = rest.partition(" generation=")
+        name = name.split()[0]
+        waiting = self.synced.get(name)
+        self.synced[name] = int(told.split()[0]) if told else self.world.consumers[name].generation
+        lines = self.world.run(f"sync {rest}")
+        for line in lines:
+            self.hear(line)
+        if waiting is not None and any(line.startswith(f"{name} sync ") for line in lines):
+            self.synced[name] = waiting  # What is answered at once may overtake what still waits for the log.
 
     def hear(self, line: str) -> None:
         words = line.split()

@@ -60,3 +60,19 @@ def test_a_new_value_takes_the_place_of_the_old_and_a_host_nobody_knows_is_told(
 
     assert asyncio.run(play()) == [3, 50, 4]
     assert "host=nowhere" in caplog.text
+
+
+def test_a_name_that_no_host_can_have_is_told_like_one_that_nobody_knows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def play() -> int:
+        limits = AddressLimits(asyncio.get_running_loop())
+        config = ConnectionsConfig(
+            max_connections_per_ip=50, max_connections_per_ip_overrides=f"{'n' * 70}.example:1"
+        )
+        limits.of("10.0.0.7", config)
+        await asyncio.gather(*limits._searches)
+        return limits.of("10.0.0.7", config)
+
+    assert asyncio.run(play()) == 50
+    assert "host not found" in caplog.text

@@ -161,3 +161,28 @@ def test_start_without_the_directory_that_failed_finds_the_log_in_its_old_place(
         again.remove_garbage(now_ms)
 
     assert values(again.logs[NAME]) == RECORDS
+
+
+def test_swap_that_a_crash_cut_in_two_is_completed_when_the_dead_directory_is_back() -> None:
+    disk = PartlyBrokenDisk()
+    dirs = ready_to_swap(disk)
+    dirs.swap(NAME, token=TOKEN)
+    disk.rename(f"{THERE}/{NAME}", f"{THERE}/{NAME}.{TOKEN}-future")  # as if it had not come so far
+    disk.kill()
+    disk.break_at(THERE, 0, is_once=False)
+
+    without = booted(disk)
+    without.remove_garbage(0)
+    without.remove_garbage(LATE_MS)
+    assert NAME not in without.logs
+    assert list(without.offline) == [THERE]
+    disk.kill()
+    disk.break_at("/nowhere", 0, is_once=False)
+    again = booted(disk)
+    again.remove_garbage(0)
+    again.remove_garbage(LATE_MS)
+
+    assert again.logs[NAME].directory == THERE
+    assert again.logs[NAME].end_offset == len(RECORDS)
+    check_log(again.logs[NAME])
+    assert [each.name for each in disk.list_directory(HERE) if each.is_directory] == []

@@ -96,6 +96,7 @@ def copied(dirs: LogDirs, log: Log, *, up_to: int | None = None) -> Log:
         (f"a.b-c-12.{TOKEN}-future", TopicPartition("a.b-c", 12)),
         ("orders-7", None),
         (f"orders-7.{TOKEN}-delete", None),
+        (f"orders-99999999999.{TOKEN}-future", None),
         ("orders-future", None),
     ],
 )

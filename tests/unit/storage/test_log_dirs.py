@@ -12,7 +12,8 @@ from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicId, TopicPartition
 from ottla.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_offsets
 from ottla.storage.crash_disk import CrashDisk
-from ottla.storage.log_dirs import CannotStart, LogDirs, partition_of
+from ottla.storage.log_directory import partition_of
+from ottla.storage.log_dirs import CannotStart, LogDirs
 from support.log_builders import a_batch, append, appended
 
 PATHS = ("/a", "/b")
@@ -286,6 +287,11 @@ def test_leftovers_of_deletions_and_moves_are_no_partitions() -> None:
     [
         ("orders-0", orders(0)),
         ("a-b.c_d-17", TopicPartition("a-b.c_d", 17)),
+        ("orders-2147483647", orders(2**31 - 1)),
+        ("orders-2147483648", None),
+        ("backup-20260101120000", None),
+        ("orders-007", None),
+        ("orders-٣", None),
         ("orders", None),
         ("-1", None),
         ("x-", None),

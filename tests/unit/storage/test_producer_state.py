@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.model.errors import ErrorCode, LogDirectoryFailed
+from ottla.model.errors import ErrorCode
 from ottla.records.batch import SEQUENCE_MAX, read_header
 from ottla.records.validate import Refused
 from ottla.storage.log import Appended, Duplicate, Log
 from ottla.storage.producer_state import CorruptSnapshot, ProducerState, decode_snapshot
 from support.log_builders import (
     a_batch,
-    a_disk,
     a_log,
     append,
     appended,
@@ -75,14 +72,6 @@ def test_duplicate_answers_with_the_batchs_own_time() -> None:
 
     assert isinstance(outcome, Duplicate)
     assert outcome.log_append_time_ms == 777
-
-
-def test_sixth_last_batch_is_out_of_order() -> None:
-    log = a_log()
-    for at in range(6):
-        send(log, at)
-
-    assert code_of(send(log, 0)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_part_of_a_remembered_batch_is_no_duplicate() -> None:
@@ -416,44 +405,6 @@ def test_sequence_survives_a_clean_restart() -> None:
 
     assert isinstance(send(log, 7), Duplicate)
     assert isinstance(send(log, 8), Appended)
-
-
-@pytest.mark.parametrize("was_clean", [True, False])
-def test_batches_written_before_the_snapshot_are_still_duplicates_after_a_restart(was_clean: bool) -> None:
-    """Seed 4: four batches under way, a roll, a kill: their repetitions passed for out of order."""
-    log = a_log(small_segments())
-    for at in range(8):
-        send(log, at)
-    log.roll(0)
-    if was_clean:
-        log.close()
-
-    log = reopened(log, was_clean=was_clean)
-
-    assert [type(send(log, at)) for at in (3, 4, 5, 6, 7)] == [Duplicate] * 5
-    assert code_of(send(log, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert isinstance(send(log, 8), Appended)
-    outcome = send(log, 4)
-    assert isinstance(outcome, Duplicate)
-    assert outcome.base_offset == 4
-
-
-def test_a_disk_that_cannot_be_read_for_a_repetition_takes_its_directory_offline() -> None:
-    """Seed 500820328: the bare error came out of the broker, and nobody took the directory offline."""
-    disk = a_disk()
-    log = a_log(small_segments(), disk)
-    for at in range(8):
-        send(log, at)
-    log.roll(0)
-    log.close()
-    log = reopened(log, was_clean=True)
-    assert isinstance(send(log, 7), Duplicate)
-    disk.fail = lambda operation: errno.EIO if operation == "read" else 0
-
-    with pytest.raises(LogDirectoryFailed):
-        send(log, 4)
-
-    assert log.home.directory.failure is not None
 
 
 def test_corrupt_snapshot_is_dropped_and_the_log_replayed() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.model.errors import MalformedRequest
-from ottla.wire.framing import GROWTH_BYTES, START_BYTES, ReceiveBuffer
+from ottla.wire.framing import GROWTH_BYTES, ROOM_BYTES_MAX, START_BYTES, ReceiveBuffer
 
 
 def framed(body: bytes) -> bytes:
@@ -99,6 +99,28 @@ def test_a_buffer_that_grew_stays_for_the_next_frame_and_is_given_back_on_idle()
     assert feed(buffer, framed(b"again"), 10**9) == [b"again"]
 
 
+def test_who_keeps_filling_the_room_is_given_more_up_to_a_limit_and_a_silent_one_gives_it_back() -> None:
+    buffer = ReceiveBuffer()
+    bodies = [bytes([number % 251]) * 16_000 for number in range(200)]
+    rooms = [len(buffer.get_buffer())]
+
+    assert feed(buffer, b"".join(map(framed, bodies)), 10**9) == bodies
+
+    rooms.append(len(buffer.get_buffer()))
+    assert rooms == [START_BYTES, ROOM_BYTES_MAX]
+    assert buffer.capacity <= 2 * ROOM_BYTES_MAX
+    buffer.give_back()
+    assert len(buffer.get_buffer()) == buffer.capacity == START_BYTES
+
+
+def test_who_sends_little_at_a_time_keeps_a_small_buffer() -> None:
+    buffer = ReceiveBuffer()
+
+    feed(buffer, framed(bytes(16_000)) * 50, 20_000)
+
+    assert buffer.capacity <= 2 * START_BYTES
+
+
 def test_half_a_frame_is_not_given_back() -> None:
     buffer = ReceiveBuffer()
     body = bytes(range(200)) * 1000
@@ -126,3 +148,21 @@ def test_frames_that_nobody_takes_yet_do_not_stop_the_next_bytes() -> None:
 
     assert taken == 200
     assert len(buffer) == 0
+
+
+@pytest.mark.parametrize("more", [0, 1, 3, 4, 700])
+def test_a_frame_that_is_kept_stays_as_it_was_whatever_comes_next(more: int) -> None:
+    buffer = ReceiveBuffer()
+    first, second = b"a" * 1_000, b"b" * 1_000
+    stream = framed(first) + framed(second)
+    cut = 4 + len(first) + more
+    room = buffer.get_buffer()
+    room[:cut] = stream[:cut]
+    buffer.received(cut)
+
+    kept = buffer.next_frame()
+    buffer.let_go()
+
+    assert feed(buffer, stream[cut:], 10**9) == [second]
+    assert feed(buffer, framed(b"c" * START_BYTES), 10**9) == [b"c" * START_BYTES]
+    assert kept == first

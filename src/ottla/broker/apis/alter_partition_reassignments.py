@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", request: Request, body: AlterPartitionReassignmentsRequest) -> None:
-    """Answered when the plans stand in ZooKeeper; the moving itself takes its time."""
+    """Answered when the plans stand in ZooKeeper; the moving itself takes its time.
+
+    Of a partition named twice the last word counts.
+    """
     targets: dict[TopicPartition, tuple[BrokerId, ...] | None] = {}
     for topic in body.topics:
         for row in topic.partitions:
@@ -38,16 +41,10 @@ def handle(node: "Node", request: Request, body: AlterPartitionReassignmentsRequ
                 )
             )
             return
-        rows = [
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _row(row.partition_index, result.results[TopicPartition(topic.name, row.partition_index)])
-                    for row in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ]
+        topics: dict[str, list[ReassignablePartitionResponse]] = {}
+        for name in targets:
+            topics.setdefault(name.topic, []).append(_row(name.partition, result.results[name]))
+        rows = [ReassignableTopicResponse(name=name, partitions=each) for name, each in topics.items()]
         request.reply(AlterPartitionReassignmentsResponse(error_message="", responses=rows))
 
     node.controller.ask(make_event, then)

@@ -22,20 +22,22 @@ if TYPE_CHECKING:
 
 
 def handle(node: "Node", request: Request, body: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    """Answer each replica by itself."""
+    """Answer each replica by itself; of one named twice the last word counts."""
+    wished = {
+        TopicPartition(topic.name, index): directory.path
+        for directory in body.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
-    for directory in body.dirs:
-        for topic in directory.topics:
-            result = topics.get(topic.name)
-            if result is None:
-                result = topics[topic.name] = AlterReplicaLogDirTopicResult(
-                    topic_name=topic.name, partitions=[]
-                )
-            for index in topic.partitions:
-                code = _place(node, directory.path, TopicPartition(topic.name, index))
-                result.partitions.append(
-                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=int(code))
-                )
+    for name, path in wished.items():
+        result = topics.get(name.topic)
+        if result is None:
+            result = topics[name.topic] = AlterReplicaLogDirTopicResult(topic_name=name.topic, partitions=[])
+        code = _place(node, path, name)
+        result.partitions.append(
+            AlterReplicaLogDirPartitionResult(partition_index=name.partition, error_code=int(code))
+        )
     return AlterReplicaLogDirsResponse(results=list(topics.values()))
 
 

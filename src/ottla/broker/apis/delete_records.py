@@ -24,26 +24,35 @@ def handle(node: "Node", request: Request, body: DeleteRecordsRequest) -> Delete
     """Move what may be moved, then wait for the followers."""
     response = DeleteRecordsResponse(topics=[])
     parked = ParkedDelete(node.waiting, request, response)
-    for topic in body.topics:
+    for topic, offsets in _asked(body).items():
         results = []
-        for asked in topic.partitions:
-            result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+        for index, asked in offsets.items():
+            result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
             results.append(result)
-            found = _find(node, topic.name, asked.partition_index)
+            found = _find(node, topic, index)
             if isinstance(found, ErrorCode):
                 result.error_code = int(found)
                 continue
-            offset = found.log.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
+            offset = found.log.high_watermark if asked == HIGH_WATERMARK else asked
             code = _delete(node, found, offset)
             if code is not ErrorCode.NONE:
                 result.error_code = int(code)
             else:
                 parked.wait_for(found, offset, result)
-        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+        response.topics.append(DeleteRecordsTopicResult(name=topic, partitions=results))
     if not parked.is_waiting:
         return response
     node.waiting.deadlines.add(parked, max(0, body.timeout_ms))
     return None
+
+
+def _asked(body: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+    """The offsets by topic and partition; of a partition named twice the last word counts, as in Kafka."""
+    offsets: dict[str, dict[int, int]] = {}
+    for topic in body.topics:
+        of_topic = offsets.setdefault(topic.name, {})
+        of_topic.update({row.partition_index: row.offset for row in topic.partitions})
+    return offsets
 
 
 def _find(node: "Node", topic: str, index: int) -> Partition | ErrorCode:

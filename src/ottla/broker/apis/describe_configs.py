@@ -58,7 +58,7 @@ def _answer(node: "Node", request: Request, body: DescribeConfigsRequest) -> Non
             frame_with_items(empty, request.api_version, request.correlation_id, results, tail_size)
         )
 
-    in_portions(node, encode(), reply)
+    in_portions(node, request, encode(), reply)
 
 
 def _results(node: "Node", body: DescribeConfigsRequest) -> Iterator[DescribeConfigsResult]:

@@ -21,6 +21,10 @@ GROUP = 0
 TRANSACTION = 1
 SHARE = 2
 SHARE_SINCE = 6
+NO_TRANSACTIONS = (
+    "Ottla does not coordinate transactions yet: set no transactional.id,"
+    " and with Kafka Streams processing.guarantee=at_least_once"
+)
 
 
 def handle(node: "Node", request: Request, body: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -52,7 +56,11 @@ def _find(node: "Node", request: Request, key_type: int, key: str) -> Coordinato
 
 
 def _find_transaction(node: "Node", request: Request, transactional_id: str) -> Coordinator:
-    """Another broker may coordinate it; we do not, and say so once and for all."""
+    """Another broker may coordinate it; we do not, and say so once and for all.
+
+    Of the errors that every client takes for final this is the one with which Java's and librdkafka show our
+    words to their user; TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which is nearer, speaks of rights alone.
+    """
     topic = node.metadata.topics.get(topic_names.TRANSACTIONS_TOPIC)
     if topic is not None:
         info = topic.partitions.get(partition_for(transactional_id, len(topic.partitions)))
@@ -66,7 +74,7 @@ def _find_transaction(node: "Node", request: Request, transactional_id: str) -> 
         transactional_id,
         request.client_host,
     )
-    return _nobody(transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return _nobody(transactional_id, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, NO_TRANSACTIONS)
 
 
 def _find_group(node: "Node", request: Request, group: str) -> Coordinator:

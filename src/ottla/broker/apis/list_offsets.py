@@ -1,11 +1,12 @@
 """ListOffsets 0-9: the ends of a log, or where a time begins in it."""
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.broker.connections import Connection
 from ottla.broker.partition import Partition
+from ottla.broker.portions import is_left_after_a_portion
 from ottla.broker.request import Request
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.storage.log import Log
@@ -27,8 +28,6 @@ CONSUMER, DEBUG_CONSUMER = -1, -2
 OFFSET_NOT_AVAILABLE_SINCE = 5
 READ_COMMITTED = 1
 
-PORTION_MS = 20
-"""How long a search by time may keep the loop before others get their turn."""
 SEARCH_MAX_MS = 60_000
 """A client that waited so long for a search has to ask again."""
 
@@ -43,12 +42,13 @@ def handle(node: "Node", request: Request, body: ListOffsetsRequest) -> ListOffs
 class LongAnswer:
     """An answer on its way: searches by time may read much, so that others have their turn in between."""
 
-    __slots__ = ("_node", "_request", "_steps", "deadline_ms")
+    __slots__ = ("_node", "_request", "_response", "_steps", "deadline_ms")
 
     def __init__(self, node: "Node", request: Request, body: ListOffsetsRequest) -> None:
         self._node = node
         self._request = request
-        self._steps: Generator[None, None, ListOffsetsResponse] | None = _answers(node, request, body)
+        self._response = ListOffsetsResponse(topics=[])
+        self._steps: Iterator[None] | None = _answers(node, request, body, self._response)
         self.deadline_ms = 0
 
     @property
@@ -57,39 +57,30 @@ class LongAnswer:
 
     def begin(self) -> ListOffsetsResponse | None:
         """The answer if it takes but a portion; else it follows."""
-        response = self._portion()
-        if response is None:
-            self._node.waiting.deadlines.add(self, SEARCH_MAX_MS)
-            self._node.timers.after(0, self._go_on)
-        return response
+        if not self._is_left():
+            return self._response
+        self._node.waiting.deadlines.add(self, SEARCH_MAX_MS)
+        self._node.timers.after(0, self._go_on)
+        return None
 
-    def _portion(self) -> ListOffsetsResponse | None:
+    def _is_left(self) -> bool:
         assert self._steps is not None, "nobody goes on with what was given up"
-        clock = self._node.clock
-        end_ms = clock.monotonic_ms() + PORTION_MS
-        try:
-            while True:
-                next(self._steps)
-                if clock.monotonic_ms() >= end_ms:
-                    return None
-        except StopIteration as done:
-            response: ListOffsetsResponse = done.value
-            return response
+        return is_left_after_a_portion(self._node.clock, self._steps)
 
     def _go_on(self) -> None:
         if self._steps is None:
             return
         try:
-            response = self._portion()
+            is_left = self._is_left()
         except Exception:
             self._node.waiting.deadlines.remove(self)
             self.expire()
             raise
-        if response is None:
+        if is_left:
             self._node.timers.after(0, self._go_on)
         else:
             self._node.waiting.deadlines.remove(self)
-            self._request.reply(response)
+            self._request.reply(self._response)
 
     def expire(self) -> None:
         """It took too long, or the broker leaves: the client has to ask again."""
@@ -101,11 +92,10 @@ class LongAnswer:
 
 
 def _answers(
-    node: "Node", request: Request, body: ListOffsetsRequest
-) -> Generator[None, None, ListOffsetsResponse]:
-    """The whole answer; yields wherever it may be interrupted."""
+    node: "Node", request: Request, body: ListOffsetsRequest, response: ListOffsetsResponse
+) -> Iterator[None]:
+    """Fills in the whole answer; yields wherever it may be interrupted."""
     named = Counter((topic.name, each.partition_index) for topic in body.topics for each in topic.partitions)
-    response = ListOffsetsResponse(topics=[])
     for topic in body.topics:
         rows: list[ListOffsetsPartitionResponse] = []
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
@@ -114,7 +104,6 @@ def _answers(
                 rows.append(_refused(each, ErrorCode.INVALID_REQUEST))
             else:
                 rows.append((yield from _answer(node, request, body, topic.name, each)))
-    return response
 
 
 def _old_style(

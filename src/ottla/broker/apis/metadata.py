@@ -86,22 +86,31 @@ def _asked(
     """The known topics asked for; rows for unknown ids and the names of missing topics are put aside."""
     if body.topics is None or (version == 0 and not body.topics):
         return list(image.topics.values())
+    ids = dict.fromkeys(TopicId(each.topic_id) for each in body.topics if each.topic_id != ZERO_TOPIC_ID)
+    if ids:
+        return _known_ids(image, ids, rows)
     known: dict[str, TopicInfo] = {}
-    by_id = any(topic.topic_id != ZERO_TOPIC_ID for topic in body.topics)
-    for topic in body.topics:
-        name = image.topic_names.get(TopicId(topic.topic_id)) if by_id else topic.name
-        info = image.topics.get(name) if name is not None else None
-        if info is not None:
-            known[info.name] = info
-        elif by_id:
-            rows.append(
-                MetadataResponseTopic(
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
-                )
-            )
-        elif name is not None:
+    for name in (topic.name for topic in body.topics if topic.name is not None):
+        if name in image.topics:
+            known[name] = image.topics[name]
+        else:
             missing[name] = None
     return known.values()
+
+
+def _known_ids(
+    image: MetadataImage, ids: Iterable[TopicId], rows: list[MetadataResponseTopic]
+) -> Iterable[TopicInfo]:
+    """Each once; where one names a topic by its id, those that are named otherwise are passed over."""
+    known: list[TopicInfo] = []
+    for topic_id in ids:
+        info = image.topics.get(image.topic_names.get(topic_id, ""))
+        if info is not None:
+            known.append(info)
+        else:
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID
+            rows.append(MetadataResponseTopic(error_code=unknown, name=None, topic_id=topic_id))
+    return known
 
 
 def _missing_rows(node: "Node", names: Collection[str], may_create: bool) -> list[MetadataResponseTopic]:

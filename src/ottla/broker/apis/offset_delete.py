@@ -21,9 +21,9 @@ def handle(node: "Node", request: Request, body: OffsetDeleteRequest) -> OffsetD
     found = host.find(body.group_id) if body.group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(found, ErrorCode):
         return OffsetDeleteResponse(error_code=found)
-    asked = [
+    asked = dict.fromkeys(
         TopicPartition(topic.name, row.partition_index) for topic in body.topics for row in topic.partitions
-    ]
+    )
     known = [partition for partition in asked if node.metadata.partition(partition) is not None]
     shard, number = found
     error, codes, effects = shard.delete_offsets(body.group_id, known, host.now())

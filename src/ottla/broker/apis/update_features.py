@@ -27,8 +27,8 @@ def handle(node: "Node", request: Request, body: UpdateFeaturesRequest) -> Updat
         error_message=None,
         results=[
             UpdatableFeatureResult(
-                feature=update.feature, error_code=ErrorCode.INVALID_REQUEST, error_message=_NOT_SUPPORTED
+                feature=feature, error_code=ErrorCode.INVALID_REQUEST, error_message=_NOT_SUPPORTED
             )
-            for update in body.feature_updates
+            for feature in dict.fromkeys(update.feature for update in body.feature_updates)
         ],
     )

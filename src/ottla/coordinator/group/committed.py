@@ -56,7 +56,7 @@ class CommittedOffsets(Mapping[TopicPartition, CommittedOffset]):
 
     def held_of(self, partitions: Mapping[bytes, TopicPartition]) -> list[TopicPartition]:
         """Those of these partitions (see ``by_stored_form``) that have an offset here."""
-        if partitions.keys().isdisjoint(self._stored):
+        if partitions.keys().isdisjoint(self._stored.keys()):  # two views: the shorter one is walked
             return []
         return [tp for stored, tp in partitions.items() if stored in self._stored]
 

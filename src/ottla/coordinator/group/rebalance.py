@@ -14,6 +14,10 @@ from ottla.model.errors import ErrorCode
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A new member cannot send heartbeats while its join waits; it is given this long."""
 
+GATHER_AGAIN_MS_MIN = 100
+"""Static members that are all away are waited for anew: without a pause, should they have no patience at all,
+that would go on for ever in one turn."""
+
 STORE_ERRORS: dict[ErrorCode, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -242,7 +246,7 @@ class Rebalance:
         for member in [m for m in group.members.values() if m.awaiting_join is None and not m.is_static]:
             group.remove(member.member_id)
         if not group.elect_joined_leader() and group.members:
-            self._gather_until(turn, group, group.rebalance_timeout_ms)
+            self._gather_until(turn, group, max(group.rebalance_timeout_ms, GATHER_AGAIN_MS_MIN))
             return
         group.join_deadline_ms = None
         group.initial_delay_left_ms = None

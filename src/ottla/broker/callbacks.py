@@ -1,0 +1,12 @@
+"""Calls to several who wait for the same: a mistake in one is no reason to leave the others waiting."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+
+def call_each(calls: Iterable[Callable[..., None]], *arguments: Any) -> None:
+    """Call all of them, in their order; what one of them raises is raised when all were called."""
+    with ExitStack() as stack:
+        for call in reversed(list(calls)):
+            stack.callback(call, *arguments)
