@@ -60,9 +60,12 @@ class TcpProxy:
         """Reset all connections; new ones are accepted."""
         self._in_thread(self._cut)
 
-    def cut_after(self, count: int) -> None:
-        """Reset all connections once so many more bytes have passed to clients: in the middle of things."""
-        self._cut_after = count
+    def cut_after(self, count: int | None) -> None:
+        """Reset all connections once so many more bytes have passed to clients: in the middle of things.
+
+        What is kept back is followed by the cut, whatever is asked for meanwhile: a stream with a hole is none that TCP gives.
+        """
+        self._in_thread(lambda: setattr(self, "_cut_after", count))
 
     def refuse(self) -> None:
         """Reset all connections, and every new one at once, until ``heal``."""
@@ -82,7 +85,7 @@ class TcpProxy:
         """Undo ``refuse``, ``cut_after``, ``freeze`` and ``delay``."""
         self._is_refusing = False
         self._delay_s = 0.0
-        self._cut_after = None
+        self.cut_after(None)
         for event in self._flowing.values():
             self._in_thread(event.set)
 
@@ -175,10 +178,11 @@ class TcpProxy:
                 if self._delay_s:
                     await asyncio.sleep(self._delay_s)
                 await self._flowing[way].wait()
-                if way is Way.TO_CLIENT and self._cut_after is not None:
-                    data, self._cut_after = data[: self._cut_after], self._cut_after - len(data)
+                is_last = False
+                if way is Way.TO_CLIENT and (left := self._cut_after) is not None:
+                    is_last = len(data) >= left
+                    data, self._cut_after = data[:left], None if is_last else left - len(data)
                 writer.write(data)
                 await writer.drain()
-                if self._cut_after is not None and self._cut_after <= 0:
-                    self._cut_after = None
+                if is_last:
                     self._cut()
