@@ -24,6 +24,8 @@ class Options:
     is_soak: bool = False
     partitions: int = 8
     producers: int = 2
+    producers_of: str = "librdkafka"
+    """Whose client writes: librdkafka's, Java's, or Ottla's own."""
     rate: float = 2500
     """Records a second of all producers together."""
     record_bytes: int = 100
@@ -75,6 +77,12 @@ def parse(arguments: Sequence[str]) -> Options:
     parser.add_argument(
         "--rate", type=float, help="records a second of all producers together (2500; mixed 800)"
     )
+    parser.add_argument(
+        "--producers-of",
+        choices=("librdkafka", "java", "ottla"),
+        default="librdkafka",
+        help="whose client writes: tells a client's faults from the cluster's",
+    )
     parser.add_argument("--session-ms", type=int, help="the brokers' session time-out (3000; mixed 6000)")
     parser.add_argument(
         "--kind", action="append", default=[], help="only faults of this kind; may be repeated"
@@ -92,6 +100,7 @@ def parse(arguments: Sequence[str]) -> Options:
         brokers=asked.brokers,
         is_mixed=asked.mixed,
         is_soak=asked.soak,
+        producers_of=asked.producers_of,
         rate=asked.rate or (800 if asked.mixed else 2500),
         session_ms=asked.session_ms or (6000 if asked.mixed else 3000),
         kinds=tuple(asked.kind),

@@ -24,6 +24,7 @@ from chaos.schedule import Deck, play
 from chaos.soak import Sampler, Trend, trends
 from chaos.workers.common import QUICK, Task, counted
 from support.waiting import wait_until
+from support.watermarks import watermarks
 
 WHOLE_SECONDS_MAX = 15.0
 CONVERGE_SECONDS_MAX = 60.0
@@ -102,7 +103,12 @@ class Run:
         each = self.options.rate / self.options.producers
         for number in range(self.options.producers):
             self._hire(
-                "producer", f"producer-{number}", number=number, rate=each, bytes=self.options.record_bytes
+                "producer",
+                f"producer-{number}",
+                number=number,
+                client=self.options.producers_of,
+                rate=each,
+                bytes=self.options.record_bytes,
             )
         self._hire("reader", "reader")
         strategy = self._random.choice(("range", "cooperative-sticky"))
@@ -259,7 +265,7 @@ class Run:
         )
         try:
             return {
-                partition: consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+                partition: watermarks(consumer, TOPIC, partition)
                 for partition in range(self.options.partitions)
             }
         finally:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
 from support.apache import brokers_known_to
 from support.mixed import QUIET, Load, MixedCluster, mixed_cluster, read_all
 from support.waiting import wait_until
+from support.watermarks import watermarks
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 
@@ -171,20 +172,10 @@ def test_a_follower_whose_next_record_was_deleted_begins_anew(
     cluster.wait_for_isr(topic, 2)
 
 
-def _end_of(consumer: Consumer, topic: str) -> int | None:
-    """librdkafka drops the question when the broker it asked leaves its metadata meanwhile."""
-    try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1])
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError._DESTROY_BROKER:
-            raise
-        return None
-
-
 def read_from_the_start(cluster: MixedCluster, topic: str) -> list[str]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader", **QUIET})
     try:
-        high = wait_until(lambda: _end_of(consumer, topic), "the end is known")
+        _, high = watermarks(consumer, topic)
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         values: list[str] = []
         while True:

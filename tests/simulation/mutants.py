@@ -63,6 +63,7 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         replication_bugs.diverging_fetch_counts,
         replication_bugs.end_told_too_early,
         replication_bugs.lost_isr_answer,
+        replication_bugs.first_batches_not_awaited,
         controller_bugs.no_fence_in_zookeeper,
         controller_bugs.stale_lives_obeyed,
         controller_bugs.versions_unchecked,

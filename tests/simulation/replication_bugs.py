@@ -209,3 +209,8 @@ def lost_isr_answer() -> Any:
             original(self, controller, answer)
 
     return replaced(IsrSender, "_answered", answered)
+
+
+def first_batches_not_awaited() -> Any:
+    """A new leader takes a producer's second batch, though the first was refused before it led."""
+    return replaced(partition.Partition, "_may_be_out_of_order", lambda self, header: False)

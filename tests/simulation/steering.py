@@ -115,6 +115,11 @@ STEERED: dict[str, Steer] = {
         ("diverging_fetch_counts", "producers_survive_the_cut"),
         Steer(("elect preferred", "kill leader", "slow link", "cut one way"), SIMPLE, a_minute=90),
     ),
+    "first_batches_not_awaited": Steer(
+        ("pause", "cut brokers", "cut from zookeeper", "slow link"),
+        (*SIMPLE, ("producers", 4)),
+        a_minute=120,
+    ),
     "lost_isr_answer": Steer(
         ("kill controller", "pause", "slow link", "reset connections"), MOVING, a_minute=60
     ),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from support.apache import ToolRun
 from support.java_harness import java_harness
+from support.lab import old_kafka_jars
 
 TOOLS = "org.apache.kafka.tools"
 CLASSES = {
@@ -29,6 +31,15 @@ CLASSES = {
 
 def run_apache(command: str, *args: str, stdin: str = "") -> ToolRun:
     """Run the tool that is the command's model."""
-    asked = {"main": CLASSES[command], "args": args, "stdin": stdin}
-    answer = json.loads(java_harness("ToolOracle").call("run", json.dumps(asked).encode()))
+    return _run(CLASSES[command], args, stdin)
+
+
+def run_old(main_class: str, *args: str) -> ToolRun:
+    """Run a tool of the time when tools wrote to ZooKeeper, by its class in ``kafka.admin``."""
+    return _run(f"kafka.admin.{main_class}", args, "", old_kafka_jars())
+
+
+def _run(main_class: str, args: tuple[str, ...], stdin: str, jars: Path | None = None) -> ToolRun:
+    asked = {"main": main_class, "args": args, "stdin": stdin}
+    answer = json.loads(java_harness("ToolOracle", jars).call("run", json.dumps(asked).encode()))
     return ToolRun(answer["exit_code"], answer["stdout"], answer["stderr"])

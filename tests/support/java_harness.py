@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import IO
 
 from support.java_process import dies_with_its_parent, java_command
@@ -27,10 +28,10 @@ class JavaError(Exception):
 class JavaHarness:
     """The Python end of one oracle."""
 
-    def __init__(self, source: str, heap: str = "256m") -> None:
+    def __init__(self, source: str, heap: str = "256m", jars: Path | None = None) -> None:
         self._source = source
         self._process = subprocess.Popen(
-            java_command("Harness", source, heap=heap, classes=compiled(source)),
+            java_command("Harness", source, heap=heap, classes=compiled(source), jars=jars),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=sys.__stderr__,
@@ -75,8 +76,8 @@ class JavaHarness:
 
 
 @cache
-def java_harness(source: str) -> JavaHarness:
+def java_harness(source: str, jars: Path | None = None) -> JavaHarness:
     """The oracle of ``tests/support/java/<source>.java``: started on first use, kept to the end."""
-    harness = JavaHarness(source)
+    harness = JavaHarness(source, jars=jars)
     atexit.register(harness.close)
     return harness

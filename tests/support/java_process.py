@@ -19,10 +19,16 @@ _libc = ctypes.CDLL(None)
 
 
 def java_command(
-    main_class: str, *args: str, heap: str = "256m", flags: tuple[str, ...] = (), classes: Path | None = None
+    main_class: str,
+    *args: str,
+    heap: str = "256m",
+    flags: tuple[str, ...] = (),
+    classes: Path | None = None,
+    jars: Path | None = None,
 ) -> list[str]:
-    """The command line of a JVM with Apache Kafka's jars on its class path."""
-    class_path = f"{kafka_jars()}/*" if classes is None else f"{classes}{os.pathsep}{kafka_jars()}/*"
+    """The command line of a JVM with Apache Kafka's jars on its class path, or those of another release."""
+    kafka = f"{jars or kafka_jars()}/*"
+    class_path = kafka if classes is None else f"{classes}{os.pathsep}{kafka}"
     return [
         require_command("java"),
         f"-Xmx{heap}",

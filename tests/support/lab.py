@@ -23,6 +23,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 POM = ROOT / "tools" / "lab" / "pom.xml"
+OLD_POM = ROOT / "tools" / "lab" / "old.xml"
 JAVA_SOURCES = ROOT / "tests" / "support" / "java"
 MAVEN_SECONDS_MAX = 600
 JAVAC_SECONDS_MAX = 180
@@ -48,9 +49,19 @@ def require_command(name: str) -> str:
 @cache
 def kafka_jars() -> Path:
     """The directory of Apache Kafka 3.9.1's jars."""
+    return _jars_of(POM)
+
+
+@cache
+def old_kafka_jars() -> Path:
+    """The directory of Kafka 2.8.2's jars: the last release whose tools write to ZooKeeper themselves."""
+    return _jars_of(OLD_POM)
+
+
+def _jars_of(pom: Path) -> Path:
     require_command("java")
-    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
-    return built_once(lab_dir() / f"jars-{digest}", lambda target: copy_jars(POM, target))
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
+    return built_once(lab_dir() / f"jars-{digest}", lambda target: copy_jars(pom, target))
 
 
 @cache

@@ -21,6 +21,7 @@ from support.apache import ApacheBroker, ApacheZooKeeper, wait_until_unregistere
 from support.ottla_broker import OttlaBroker
 from support.ports import free_port
 from support.waiting import wait_until
+from support.watermarks import watermarks
 
 QUIET = {"log_level": 0}
 SETTINGS: dict[str, Any] = {
@@ -372,10 +373,7 @@ def read_all(cluster: MixedCluster, topic: str) -> list[str]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "checker", **QUIET})
     try:
         partitions = cluster.admin.list_topics(topic, timeout=20).topics[topic].partitions
-        ends = {
-            index: consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=20)[1]
-            for index in partitions
-        }
+        ends = {index: watermarks(consumer, topic, index)[1] for index in partitions}
         consumer.assign([TopicPartition(topic, index, 0) for index in partitions])
         values = []
         while sum(ends.values()) > len(values):

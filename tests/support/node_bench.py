@@ -17,6 +17,7 @@ from ottla.broker.outputs import (
     RunInThread,
     SendOnLink,
     SubmitToZooKeeper,
+    TakeHeld,
     Write,
 )
 from ottla.config.areas import BrokerConfig
@@ -148,6 +149,8 @@ class Bench:
                 self.accepts = True
             case RefuseClients():
                 self.accepts = False
+            case TakeHeld():
+                self.node.on_held(output.connection)
             case Exit():
                 self.exit = self.exit or output
             case _:

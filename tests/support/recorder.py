@@ -73,19 +73,9 @@ class Recorder:
 
 
 def _pass_on(source: socket.socket, target: socket.socket, frames: list[bytes]) -> None:
+    """Frames are kept before they go on: an answer is never known before its request."""
     unread = b""
-    while True:
-        try:
-            data = source.recv(1 << 16)
-            if data:
-                target.sendall(data)
-        except OSError:
-            data = b""
-        if not data:
-            for each in (source, target):
-                with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-            return
+    while data := _received(source):
         unread += data
         while len(unread) >= _SIZE.size:
             size = _SIZE.unpack_from(unread)[0]
@@ -93,3 +83,17 @@ def _pass_on(source: socket.socket, target: socket.socket, frames: list[bytes]) 
                 break
             frames.append(unread[_SIZE.size : _SIZE.size + size])
             unread = unread[_SIZE.size + size :]
+        try:
+            target.sendall(data)
+        except OSError:
+            break
+    for each in (source, target):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+def _received(source: socket.socket) -> bytes:
+    try:
+        return source.recv(1 << 16)
+    except OSError:
+        return b""

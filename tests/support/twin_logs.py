@@ -318,6 +318,7 @@ class TwinLogs:
         self.ours.sync_rolled()
         if self._was_killed:
             self._forget_as_kafka(said, answer)
+        self._recognise_as_kafka(said, answer)
         if self._was_recompressed:
             said, answer = _without_sizes(said), _without_sizes(answer)
         assert said == answer, difference(said, answer)
@@ -325,8 +326,8 @@ class TwinLogs:
     def _forget_as_kafka(self, said: State, answer: State) -> None:
         """After a crash Kafka knows one batch of each producer, we all that the scan showed (up to five).
 
-        So we recognise a batch sent again where Kafka calls its sequence out of order. Kafka takes the time
-        of that batch from its producer's last sign of life, maybe a marker; we know the batch's own.
+        Kafka takes the time of that batch from its producer's last sign of life, maybe a marker; we know
+        the batch's own.
         """
         for ours, theirs in zip(said["producers"], answer["producers"], strict=True):
             known = len(theirs["batches"])
@@ -339,6 +340,11 @@ class TwinLogs:
             still_open = [each["first_offset_of_transaction"] for each in said["producers"]]
             assert said["last_stable_offset"] not in still_open, difference(said, answer)
             said["last_stable_offset"] = answer["last_stable_offset"]
+
+    def _recognise_as_kafka(self, said: State, answer: State) -> None:
+        """Kafka knows a producer's last five batches, after a crash the last; we find all that are there.
+
+        So we recognise a batch sent again where Kafka calls its sequence out of order."""
         if answer.get("error") == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and "error" not in said:
             assert said.pop("last_offset") < self._end_before, "a duplicate"
             assert said.pop("first_offset") < self._end_before, "a duplicate"

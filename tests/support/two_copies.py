@@ -36,7 +36,9 @@ class TwoCopies(FakeCluster):
         (wanted,) = topic.partitions
         log = self.copies[broker]
         data = PartitionData(high_watermark=log.end_offset, log_start_offset=log.start_offset)
-        if not log.start_offset <= wanted.fetch_offset <= log.end_offset:
+        if topic.topic_id not in self.topic_ids.values():
+            data = PartitionData(error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not log.start_offset <= wanted.fetch_offset <= log.end_offset:
             data = PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
         elif broker == LEADER and message.rack_id in self.racks:
             data.preferred_read_replica = self.racks[message.rack_id]

@@ -18,6 +18,7 @@ class WireClient:
     def __init__(self, address: str, seconds_max: float = 10) -> None:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=seconds_max)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
 
     @property

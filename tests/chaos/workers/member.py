@@ -37,6 +37,8 @@ class Member:
                 "partition.assignment.strategy": str(task.options["strategy"]),
                 **QUICK,
                 **self._pulse.settings,
+                "log_level": 7,
+                "debug": "cgrp",  # If it starves, its log says what it waits for.
             }
         )
 

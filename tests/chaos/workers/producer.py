@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from chaos.history import HistoryFile, Runs, make_value, read_value
 from chaos.workers.common import QUICK, Count, Orders, Task
+from chaos.workers.java_producer import JavaProducer
+from chaos.workers.own_producer import OwnProducer
 
 OUTSTANDING_MAX = 20_000
 """A partition that is not led keeps so many records waiting and no more."""
@@ -34,18 +37,7 @@ class Load:
         self._unplaced: list[Runs] = [Runs() for _ in range(task.partitions)]
         self._failed: list[tuple[int, int, str]] = []
         self._padding = random.Random(self._number).randbytes(int(task.options["bytes"]))
-        self._producer = Producer(
-            {
-                "bootstrap.servers": task.bootstrap,
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 10,
-                "message.timeout.ms": 600_000,
-                "request.timeout.ms": 10_000,
-                "queue.buffering.max.messages": 1_000_000,
-                **QUICK,
-            }
-        )
+        self._producer = PRODUCERS[task.options["client"]](task)
 
     def run(self, orders: Orders) -> None:
         began = wrote = time.monotonic()
@@ -118,6 +110,28 @@ class Load:
         self._failed.clear()
         self._history.flush()
         self._count.write()
+
+
+def _librdkafka(bootstrap: str) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 10,
+            "message.timeout.ms": 600_000,
+            "request.timeout.ms": 10_000,
+            "queue.buffering.max.messages": 1_000_000,
+            **QUICK,
+        }
+    )
+
+
+PRODUCERS: dict[str, Callable[[Task], Any]] = {
+    "librdkafka": lambda task: _librdkafka(task.bootstrap),
+    "java": lambda task: JavaProducer(task.bootstrap, task.topic),
+    "ottla": lambda task: OwnProducer(task.bootstrap),
+}
 
 
 def work(task: Task, orders: Orders) -> None:

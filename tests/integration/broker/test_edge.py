@@ -30,7 +30,13 @@ def broker(_chroots: Chroots, tmp_path_factory: pytest.TempPathFactory) -> Itera
         max_connections_per_ip_overrides="127.0.0.1:60",
     )
     with ottla_brokers(one):
+        wait_until(lambda: is_governed(one), "the broker knows its controller")
         yield one
+
+
+def is_governed(broker: OttlaBroker) -> bool:
+    with WireClient(broker.address) as client:
+        return bool(client.ask(ALL_TOPICS, 12).controller_id == 1)
 
 
 def test_a_pipeline_of_requests_is_answered_in_order(broker: OttlaBroker) -> None:

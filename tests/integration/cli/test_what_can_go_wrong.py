@@ -167,7 +167,12 @@ def silent_server() -> Iterator[str]:
 
         thread = threading.Thread(target=interrupt, daemon=True)
         thread.start()
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        # Whoever started the tests in the background has Ctrl-C ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            signal.signal(signal.SIGINT, before)
     thread.join(10)
 
 

@@ -43,9 +43,4 @@ def allowed_differences() -> list[Allowed]:
             path=r".*\.records\.bytes behind",
             reason="Apache cuts the last batch anywhere and clients drop the piece; Ottla sends whole ones",
         ),
-        Allowed(
-            case=r"fetch of one partition asked for twice: .*",
-            path=r".*\.partitions",
-            reason="Apache keeps the last of the two questions; Ottla answers both",
-        ),
     ]

@@ -10,6 +10,7 @@ from support.differential import (
     cases_metadata,
     cases_offsets,
     cases_produce,
+    cases_twice,
 )
 from support.differential.compare import Allowed, Difference, compare
 from support.differential.talk import Case
@@ -23,6 +24,7 @@ WRITING: list[Case] = [
     *cases_admin.CASES,
     *cases_controller.CASES,
     *cases_metadata.CASES,
+    *cases_twice.CASES,
 ]
 ALL: list[Case] = [*WRITING, *cases_frames.CASES]
 PARTITIONS = KINDS["plain"][0]

@@ -409,3 +409,17 @@ def old_and_new_ids_of_clients(talk: Talk) -> None:
     talk.ask(sg.SyncGroupRequest(group_id=talk.group), 0)
     talk.ask(hb.HeartbeatRequest(group_id=talk.group), 0)
     talk.ask(lg.LeaveGroupRequest(group_id=talk.group), 0)
+
+
+@CASES.add
+def what_a_member_sends_behind_its_own_join_is_answered_as_of_then(talk: Talk) -> None:
+    one = talk.stable()
+    given = talk.join(by="b")
+    talk.send(talk.join_request(given.member_id), 9, "b")
+    talk.send(dg.DescribeGroupsRequest(groups=(talk.group,)), 5, "b")
+    talk.send(talk.commit_request({(TOPIC, 0): 5}, given.member_id, 2), 9, "b")
+    talk.send(talk.fetch_request({TOPIC: (0,)}), 9, "b")
+    talk.heartbeat_until(one.member_id, one.generation_id, 27)
+    talk.join(one.member_id)
+    for _ in range(4):
+        talk.take("b")

@@ -155,6 +155,7 @@ def offsets_are_deleted(talk: Talk) -> None:
     delete_offsets(talk, (TOPIC, 0), group="")
     talk.commit({(TOPIC, 0): 5, (TOPIC, 1): 5})
     delete_offsets(talk, (TOPIC, 0), (NOWHERE, 0), (TOPIC, 99), (TOPIC, 2))
+    delete_offsets(talk, (TOPIC, 0), (TOPIC, 2), (TOPIC, 0))
     talk.fetch(None)
     delete_offsets(talk)
     delete_offsets(talk, (TOPIC, 1))

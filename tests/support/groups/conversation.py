@@ -191,6 +191,16 @@ class Talk:
         metadata: str | None = "",
         **fields: Any,
     ) -> Any:
+        return self.ask(self.commit_request(offsets, member_id, generation, metadata, **fields), version)
+
+    def commit_request(
+        self,
+        offsets: dict[tuple[str, int], int],
+        member_id: str,
+        generation: int,
+        metadata: str | None = "",
+        **fields: Any,
+    ) -> oc.OffsetCommitRequest:
         topics: dict[str, list[oc.OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in offsets.items():
             row = oc.OffsetCommitRequestPartition(
@@ -206,7 +216,7 @@ class Talk:
             ],
             **fields,
         }
-        return self.ask(oc.OffsetCommitRequest(**given), version)
+        return oc.OffsetCommitRequest(**given)
 
     def fetch(
         self,
@@ -215,6 +225,15 @@ class Talk:
         group: str | None = None,
         **fields: Any,
     ) -> Any:
+        return self.ask(self.fetch_request(topics, version, group, **fields), version)
+
+    def fetch_request(
+        self,
+        topics: dict[str, tuple[int, ...]] | None,
+        version: int = 9,
+        group: str | None = None,
+        **fields: Any,
+    ) -> of.OffsetFetchRequest:
         name = self.group if group is None else group
         if version < 8:
             rows = (
@@ -222,14 +241,14 @@ class Talk:
                 if topics is None
                 else [of.OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in topics.items()]
             )
-            return self.ask(of.OffsetFetchRequest(group_id=name, topics=rows, **fields), version)
+            return of.OffsetFetchRequest(group_id=name, topics=rows, **fields)
         asked = of.OffsetFetchRequestGroup(
             group_id=name,
             topics=None
             if topics is None
             else [of.OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in topics.items()],
         )
-        return self.ask(of.OffsetFetchRequest(groups=[asked], **fields), version)
+        return of.OffsetFetchRequest(groups=[asked], **fields)
 
     # -- groups that are a given -------------------------------------------------------------
 

@@ -96,6 +96,13 @@ class Member:
         self._next[partition] = offset + 1
         self.truth.delivered[partition, offset] = value
 
+    def has_ended(self) -> bool:
+        """Whether the program is over; all that it said is heard then."""
+        if self.process.poll() is None:
+            return False
+        self._ear.join(10)
+        return True
+
     # -- harm ----------------------------------------------------------------------------------
 
     def kill(self) -> None:
@@ -202,7 +209,7 @@ class Drill:
                 and sum(map(bool, shares)) == wanted
             )
 
-        wait_until(is_settled, f"the group is stable:\n{self.story()}", seconds_max)
+        wait_until(is_settled, lambda: f"the group is stable:\n{self.story()}", seconds_max)
 
     def hears(self) -> None:
         """Until every member has asked who is there. Clients that never go back to their bootstrap servers
@@ -214,7 +221,9 @@ class Drill:
         """Until the group has committed what is written now."""
         with self.truth.lock:
             before = len(self.truth.delivered)
-        wait_until(lambda: self._delivered_since(before), f"the group goes on:\n{self.story()}", seconds_max)
+        wait_until(
+            lambda: self._delivered_since(before), lambda: f"the group goes on:\n{self.story()}", seconds_max
+        )
 
     def _delivered_since(self, before: int) -> bool:
         self.check()
@@ -238,6 +247,9 @@ class Drill:
         self.check()
 
     def check(self) -> None:
+        """Nothing was undone so far, and nobody who is counted on has gone."""
+        gone = next((member for member in self.members if member.has_ended()), None)
+        assert gone is None, f"{gone.name} ended by itself\n{self.story()}"
         with self.truth.lock:
             assert not self.truth.breaches, f"{self.truth.breaches}\n{self.story()}"
 

@@ -2,7 +2,8 @@
 
 Every program takes settings as ``name=value`` and says on its standard output, a line each:
 ``assigned 0,2`` (newly its own; ``-`` for none), ``revoked 0``, ``record partition offset value``,
-``committed partition offset`` (acknowledged), ``uncommitted reason``, ``failed reason`` and ``left``.
+``committed partition offset`` (acknowledged), ``uncommitted reason``, ``unpolled reason`` (it goes on),
+``failed reason`` and ``left``.
 """
 
 from __future__ import annotations
@@ -55,23 +56,33 @@ def _run(command: list[str], directory: Path, **environment: str) -> None:
 
 
 @cache
-def _java_client_jars() -> Path:
-    pom = HERE / "java" / "pom.xml"
-    return built_once(lab_dir() / f"java-client-{_digest(pom)}", lambda target: copy_jars(pom, target))
+def _jars_of(kind: str) -> Path:
+    """The jars that ``<kind>/pom.xml`` names."""
+    pom = HERE / kind / "pom.xml"
+    return built_once(lab_dir() / f"{kind}-client-{_digest(pom)}", lambda target: copy_jars(pom, target))
 
 
-def _java(jars: Callable[[], Path]) -> list[str]:
+def _java(source: Path, jars: Path) -> list[str]:
+    """A program of one file, compiled with the jars beside it and run with those given."""
     java, javac = require_command("java"), require_command("javac")
-    source = HERE / "java" / "GroupMember.java"
 
     def build(target: Path) -> None:
-        class_path = f"{_java_client_jars()}/*"
+        class_path = f"{_jars_of(source.parent.name)}/*"
         _run([javac, "-nowarn", "-proc:none", "-cp", class_path, "-d", str(target), str(source)], HERE)
         (target / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
 
-    classes = built_once(lab_dir() / f"java-member-{_digest(source)}", build)
-    class_path = f"{classes}{os.pathsep}{jars()}/*"
-    return [java, "-Xmx96m", *QUICK_START, "-cp", class_path, "GroupMember"]
+    classes = built_once(lab_dir() / f"{source.parent.name}-member-{_digest(source)}", build)
+    class_path = f"{classes}{os.pathsep}{jars}/*"
+    return [java, "-Xmx96m", *QUICK_START, "-cp", class_path, source.stem]
+
+
+def _java_member(jars: Callable[[], Path]) -> list[str]:
+    return _java(HERE / "java" / "GroupMember.java", jars())
+
+
+def kafka_streams() -> list[str]:
+    """An application on Kafka Streams; what it says is in its source."""
+    return _java(HERE / "streams" / "WordCount.java", _jars_of("streams"))
 
 
 def _kafkajs() -> list[str]:
@@ -105,8 +116,8 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind("ottla", lambda: _python("with_ottla.py"), ALL_STRATEGIES),
-        Kind("java-4", lambda: _java(_java_client_jars), ALL_STRATEGIES),
-        Kind("java-3.9", lambda: _java(kafka_jars), ALL_STRATEGIES),
+        Kind("java-4", lambda: _java_member(lambda: _jars_of("java")), ALL_STRATEGIES),
+        Kind("java-3.9", lambda: _java_member(kafka_jars), ALL_STRATEGIES),
         Kind("kafkajs", _kafkajs, ("roundrobin",), may_be_static=False),
         Kind("franz-go", _franz_go, ALL_STRATEGIES),
         Kind(

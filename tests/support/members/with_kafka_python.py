@@ -14,7 +14,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor  # noqa: E402
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor  # noqa: E402
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor  # noqa: E402
-from kafka.errors import KafkaError  # noqa: E402
+from kafka.errors import KafkaError, RetriableError, UnknownBrokerIdError  # noqa: E402
 from kafka.structs import OffsetAndMetadata, TopicPartition  # noqa: E402
 
 ASSIGNORS = {
@@ -30,8 +30,22 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+PASSING = (RetriableError, UnknownBrokerIdError)
+"""What ``poll`` lets out when it looks for the coordinator and meets a broker that has just died; the next
+``poll`` asks another broker."""
+
+
 class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
     """Says what changes."""
+
+    def __init__(self, assignor: Any) -> None:
+        self._assignor = assignor
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        """kafka-python would go on claiming them: a cooperative leader then keeps some from a new member
+        until they are given up, and nobody who has lost them ever does that."""
+        self._assignor.member_assignment = None
+        self.on_partitions_revoked(lost)
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         say("assigned " + (",".join(str(each.partition) for each in assigned) or "-"))
@@ -67,6 +81,7 @@ def read_and_commit(consumer: Any) -> None:
 
 def main(words: list[str]) -> None:
     settings = dict(word.split("=", 1) for word in words)
+    assignor = ASSIGNORS[settings["partition.assignment.strategy"]]()
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=settings["bootstrap.servers"].split(","),
         group_id=settings["group.id"],
@@ -75,15 +90,18 @@ def main(words: list[str]) -> None:
         heartbeat_interval_ms=int(settings["heartbeat.interval.ms"]),
         max_poll_interval_ms=int(settings["max.poll.interval.ms"]),
         metadata_max_age_ms=int(settings["metadata.max.age.ms"]),
-        partition_assignment_strategy=[ASSIGNORS[settings["partition.assignment.strategy"]]],
+        partition_assignment_strategy=[assignor],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )
     signal.signal(signal.SIGTERM, leave)
     try:
-        consumer.subscribe([settings["topic"]], listener=Listener())
+        consumer.subscribe([settings["topic"]], listener=Listener(assignor))
         while True:
-            read_and_commit(consumer)
+            try:
+                read_and_commit(consumer)
+            except PASSING as error:
+                say(f"unpolled {type(error).__name__}")
     except Leaving:
         consumer.close()
         say("left")

@@ -31,14 +31,12 @@ class Member:
 
     def __init__(self, consumer: GroupConsumer) -> None:
         self._consumer = consumer
-        self._owned: frozenset[TopicPartition] = frozenset()
 
     def tell_changes(self) -> None:
-        now = self._consumer.assignment
-        for word, partitions in (("revoked", self._owned - now), ("assigned", now - self._owned)):
+        changes = self._consumer.changes()
+        for word, partitions in (("revoked", changes.revoked | changes.lost), ("assigned", changes.assigned)):
             if partitions:
                 say(f"{word} {','.join(str(each.partition) for each in partitions)}")
-        self._owned = now
 
     def read_and_commit(self) -> None:
         found = self._consumer.poll(100, 50)
