@@ -1,6 +1,7 @@
 """The client's own share of a latency: a responder that says yes to every Produce and writes nothing.
 
-A process of its own, on the same event loop as a broker: ``python bench/_floor.py PORT TOPIC``.
+A process of its own, on the same event loop as a broker: ``python bench/_floor.py PORT TOPIC``. What it would
+answer, as a table for the same in C (``bench/_floor.c``): ``answer_table``.
 """
 
 import asyncio
@@ -66,6 +67,17 @@ class Yes(asyncio.BufferedProtocol):
             self._transport.writelines(
                 frame_response(self._answers[ApiKey(api_key)], version, correlation_id)
             )
+
+
+def answer_table(port: int, topic: str) -> bytes:
+    """Every answer in every version: API, version, length and the frame, with 0 for the asker's number."""
+    answers = Yes(port, topic)._answers
+    table = bytearray()
+    for key, first, last in SPOKEN:
+        for version in range(first, last + 1) if key in answers else ():
+            frame = b"".join(frame_response(answers[key], version, 0))
+            table += struct.pack(">hhi", key, version, len(frame)) + frame
+    return bytes(table)
 
 
 async def main(port: int, topic: str) -> None:

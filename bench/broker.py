@@ -1,14 +1,17 @@
 """Produce, consume and latency through librdkafka: three Ottla brokers beside three warm Apache brokers."""
 
 import argparse
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from _floor import answer_table
 from _sides import Side, median, settle, touch_memory, two_sides
 from confluent_kafka import Consumer, Producer, TopicPartition
 from history import record
@@ -120,10 +123,22 @@ def latency(bootstrap: str, topic: str, count: int, acks: str) -> tuple[float, f
 
 
 @contextmanager
-def floor(topic: str) -> Iterator[str]:
+def floor(topic: str, *, is_compiled: bool = False) -> Iterator[str]:
     """A responder that does nothing; its address."""
     port = free_port()
-    command = [sys.executable, str(Path(__file__).parent / "_floor.py"), str(port), topic]
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as directory:
+        command = [sys.executable, str(Path(__file__).parent / "_floor.py"), str(port), topic]
+        if is_compiled:
+            program, table = Path(directory, "floor"), Path(directory, "table")
+            subprocess.check_call(["cc", "-O2", "-o", program, Path(__file__).parent / "_floor.c"])
+            table.write_bytes(answer_table(port, topic))
+            command = [str(program), str(port), str(table)]
+        with _responder(command, port) as address:
+            yield address
+
+
+@contextmanager
+def _responder(command: list[str], port: int) -> Iterator[str]:
     with subprocess.Popen(command) as process:
         wait_until(lambda: _is_listening(port), "the responder listens", 30)
         try:
@@ -184,7 +199,7 @@ def main() -> int:
             numbers["broker CPU RF 3, ms/MB"] = (side.cpu_seconds() - before) * 1000 / megabytes
             numbers["produce 16 KiB batches RF 3, MB/s"] = load(side, three, megabytes)
             numbers["consume 1 KiB, MB/s"] = consume(side, one, megabytes, 1024)
-            numbers["produce 100 B RF 1, MB/s"] = produce(side, one, megabytes // 4, 100, "1")
+            numbers["produce 100 B RF 1, MB/s"] = produce(side, one, megabytes, 100, "1")
             lz4 = {"compression.type": "lz4"}
             numbers["produce lz4 RF 1, MB/s"] = produce(side, one, megabytes, 1024, "1", **lz4)
             for acks, topic in (("1", one), ("all", three)):
@@ -195,6 +210,11 @@ def main() -> int:
                 numbers["latency of the client alone p50, us"], _ = latency(
                     address, one, arguments.records, "1"
                 )
+            if shutil.which("cc"):
+                with floor(one, is_compiled=True) as address:
+                    numbers["the same, responder in C, p50, us"], _ = latency(
+                        address, one, arguments.records, "1"
+                    )
             side.delete(one)
             side.delete(three)
             settle()
