@@ -63,7 +63,7 @@ class TcpProxy:
     def cut_after(self, count: int | None) -> None:
         """Reset all connections once so many more bytes have passed to clients: in the middle of things.
 
-        What is kept back is followed by the cut, whatever is asked for meanwhile: a stream with a hole is none that TCP gives.
+        Whatever is asked for meanwhile, a cut follows what is kept back: TCP gives no stream with a hole.
         """
         self._in_thread(lambda: setattr(self, "_cut_after", count))
 
