@@ -196,11 +196,11 @@ class Partition:
         if acks == -1 and (code := leader.may_append(acks)) is not ErrorCode.NONE:
             self.unsettled_since_ms = self.host.now_ms()
             return Refused(int(code), while_appending=True)
-        if origin == Origin.CLIENT and self._may_be_out_of_order(header):
-            self.host.sequence_gaps.note(self, header, shall_send_again=True)
-            return Refused(_NOT_LEADER)
         clock = self.host.clock
         try:
+            if origin == Origin.CLIENT and self._may_be_out_of_order(header):
+                self.host.sequence_gaps.note(self, header, shall_send_again=True)
+                return Refused(_NOT_LEADER)
             outcome = self.log.append_as_leader(
                 view,
                 header,
@@ -230,6 +230,7 @@ class Partition:
         were refused, or lost with the leader before: they will be sent again, and must not come too late."""
         return (
             header.base_sequence > 0
+            and header.producer_id >= 0
             and header.producer_id not in self.log.producers.producers
             and self._is_unsettled()
         )

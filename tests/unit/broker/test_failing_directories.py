@@ -1,7 +1,10 @@
 """A log directory that fails takes only its own partitions along."""
 
+import pytest
+
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import TopicPartition
+from ottla.wire.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.zookeeper.ops import Create, Lost
 from support.led_broker import ME, SECOND, LedBroker, a_batch
 from support.node_bench import a_config
@@ -129,6 +132,30 @@ def test_a_disk_that_refuses_an_append_is_reported_to_the_producer() -> None:
     found.log.home.directory.failure = "read-only file system"
 
     assert broker.produce_now(a_batch("a"), partition=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.node.partitions.is_offline("orders", 0)
+
+
+@pytest.mark.parametrize(("is_transactional", "transactional_id"), [(False, None), (True, "payments")])
+def test_a_disk_that_cannot_show_the_producers_spoils_its_own_partition_alone(
+    is_transactional: bool, transactional_id: str | None
+) -> None:
+    """A leader that has just been elected looks first whether it knows the producer."""
+    broker = two_directories()
+    found = broker.node.partitions.find("orders", 0)
+    assert found is not None
+    found.log._producers = None  # as after a start: they are read when first asked for
+    found.log.home.directory.failure = "input/output error"
+    producer = {"producer_id": 4, "producer_epoch": 0, "is_transactional": is_transactional}
+    spoilt = PartitionProduceData(index=0, records=a_batch("a", base_sequence=3, **producer))
+    sound = PartitionProduceData(index=1, records=a_batch("b"))
+    topic = TopicProduceData(name="orders", partition_data=[sound, spoilt])
+
+    answer = broker.ask(
+        ProduceRequest(transactional_id=transactional_id, acks=1, topic_data=[topic]), version=11
+    )
+
+    codes = {row.index: row.error_code for row in answer.responses[0].partition_responses}
+    assert codes == {0: ErrorCode.KAFKA_STORAGE_ERROR, 1: ErrorCode.NONE}
     assert broker.node.partitions.is_offline("orders", 0)
 
 

@@ -369,6 +369,14 @@ def test_the_first_leader_of_a_partition_takes_a_producer_as_it_comes() -> None:
     assert answer.error_code == 0
 
 
+def test_a_new_leader_takes_a_batch_of_no_producer_whatever_its_sequence() -> None:
+    broker = LedBroker().lead(isr=(ME,))
+
+    answer = broker.produce_now(a_batch("a", base_sequence=7))
+
+    assert answer.error_code == 0
+
+
 def test_replies_keep_the_order_of_their_requests() -> None:
     broker = LedBroker().lead(isr=(ME, SECOND))
     connection = broker.produce(a_batch("a"), acks=-1)

@@ -11,7 +11,7 @@ from ottla.broker.partition import Partition
 from ottla.broker.promises import ParkedProduce
 from ottla.broker.request import Request
 from ottla.broker.topic_names import INTERNAL_TOPICS
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import TRANSACTIONAL_BIT, BatchHeader, Buffer
 from ottla.records.validate import Refused, parse_produced
@@ -40,6 +40,7 @@ _INVALID_ACKS = Refused(int(ErrorCode.INVALID_REQUIRED_ACKS))
 _INVALID_TOPIC = Refused(int(ErrorCode.INVALID_TOPIC_EXCEPTION))
 _NO_TRANSACTIONAL_ID = Refused(int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
 _SEVERAL_PRODUCERS = Refused(int(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+_STORAGE_ERROR = Refused(int(ErrorCode.KAFKA_STORAGE_ERROR))
 _UNSUPPORTED_VERSION = Refused(int(ErrorCode.UNSUPPORTED_VERSION))
 _UNVERIFIED = frozenset(
     {
@@ -290,9 +291,14 @@ def _begin_verification(node: "Node", batches: list[Batch]) -> Tokens:
             refused = Refused(int(node.partitions.why_missing(topic, index)))
             tokens[TopicPartition(topic, index)] = refused
             continue
-        token = partition.log.producers.start_verification(
-            header.producer_id, header.producer_epoch, header.base_sequence, node.clock.wall_ms()
-        )
+        try:
+            token = partition.log.producers.start_verification(
+                header.producer_id, header.producer_epoch, header.base_sequence, node.clock.wall_ms()
+            )
+        except LogDirectoryFailed as failed:
+            node.partitions.directory_failed(failed)
+            tokens[TopicPartition(topic, index)] = _STORAGE_ERROR
+            continue
         if token is not None:
             tokens[TopicPartition(topic, index)] = token
     return tokens
