@@ -165,11 +165,14 @@ class DynamicConfigs:
         if found is None:
             return before
         readable = dict(found)
-        for name, why in unreadable_overrides(found).items():
+        unreadable = unreadable_overrides(found)
+        for name, why in unreadable.items():
             log.warning("a setting cannot be read entity=topics/%s reason=%s", topic, why)
             del readable[name]
             if name in before:
                 readable[name] = before[name]
+        if "cleanup.policy" in unreadable and not is_known:
+            readable |= ALL_IS_KEPT  # a compacted topic, as it may be, has no use for retention
         return readable
 
     def _overrides_of_topics(self, topics: list[str]) -> Steps[list[tuple[str, dict[str, str] | None]]]:
@@ -189,10 +192,13 @@ class DynamicConfigs:
         result = yield from _read_until_shown(GetData(paths.config_entity("brokers", entity)))
         overrides = self._overrides_of(result, f"brokers/{entity}")
         is_default = entity == paths.DEFAULT_ENTITY
-        if overrides is None or overrides == (self._default_overrides if is_default else self._own_overrides):
+        before = self._default_overrides if is_default else self._own_overrides
+        if overrides is None or overrides == before:
             return
-        for name, why in unusable(overrides).items():
+        unreadable = unusable(overrides)
+        for name, why in unreadable.items():
             log.warning("a setting is ignored entity=brokers/%s setting=%s reason=%s", entity, name, why)
+        overrides |= {name: before[name] for name in unreadable if name in before}
         if is_default:
             self._default_overrides = overrides
         else:

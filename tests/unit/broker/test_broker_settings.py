@@ -7,7 +7,7 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec_config import encode_config_change
-from ottla.zookeeper.ops import Create
+from ottla.zookeeper.ops import ANY_VERSION, Create, Failed, SetData
 from support.node_bench import Bench
 from unit.broker.test_settings_apis import (
     BROKER,
@@ -27,7 +27,8 @@ def store(bench: Bench, entity: str, **settings: str) -> None:
     """Somebody writes a broker's settings with a tool of his own."""
     config = {name.replace("_", "."): value for name, value in settings.items()}
     node = json.dumps({"version": 1, "config": config}).encode()
-    bench.zk(Create(f"/config/brokers/{entity}", node))
+    if isinstance(bench.zk(Create(f"/config/brokers/{entity}", node)), Failed):
+        bench.zk(SetData(f"/config/brokers/{entity}", node, ANY_VERSION))
     bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change(f"brokers/{entity}"), sequential=True))
 
 
@@ -100,6 +101,23 @@ def test_what_others_have_stored_and_no_broker_can_run_with_changes_nothing(
     assert edit(bench, BROKER, "1", ("log.roll.ms", SET, "6000")) == (ErrorCode.NONE, None)
     assert stored(bench, "brokers/1") == {"log.roll.ms": "6000", "log.retention.ms": "77"}
     assert bench.node.config.log.retention_ms == 77
+
+
+@pytest.mark.parametrize("entity", ["1", "<default>"])
+def test_of_a_setting_that_somebody_spoilt_what_held_before_holds_on(
+    entity: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the default in its place the broker could delete what it was told to keep."""
+    bench = a_bench_with_a_topic()
+    store(bench, entity, log_retention_ms="-1")
+    assert bench.node.config.log.retention_ms == -1
+
+    store(bench, entity, log_retention_ms="ever", log_roll_ms="5000")
+
+    assert (bench.node.config.log.retention_ms, bench.node.config.log.segment_ms) == (-1, 5_000)
+    assert "setting=log.retention.ms" in caplog.text
+    store(bench, entity, log_retention_ms="7")
+    assert bench.node.config.log.retention_ms == 7
 
 
 @pytest.mark.parametrize(

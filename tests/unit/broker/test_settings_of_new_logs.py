@@ -241,3 +241,30 @@ def test_a_topic_of_which_only_spoilt_settings_are_known_keeps_every_record(cont
     broker.zk(SetData(PATH, encode_config(ConfigNode({"retention.ms": "2000"})), ANY_VERSION))
     a_note_of_a_change(broker)
     assert broker.log.config.retention_ms == 2_000
+
+
+@pytest.mark.parametrize("others", [{}, {"retention.ms": "1000", "retention.bytes": "5"}])
+def test_a_topic_whose_policy_alone_cannot_be_read_keeps_every_record(others: dict[str, str]) -> None:
+    """It may be a compacted one, whose oldest records are worth as much as its newest."""
+    broker = Broker()
+    broker.delete_topic()
+
+    spoilt = ConfigNode({"cleanup.policy": "compat", "segment.ms": "5000", **others})
+    broker.zk(SetData(PATH, encode_config(spoilt), ANY_VERSION))
+    broker.topic_id = NEW_ID
+    broker.lead()
+
+    config = broker.log.config
+    assert (config.retention_ms, config.retention_bytes, config.is_compacted) == (-1, -1, False)
+    assert config.segment_ms == 5_000
+
+
+def test_a_compacted_topic_whose_policy_somebody_spoilt_stays_one() -> None:
+    broker = Broker()
+    broker.zk(SetData(PATH, encode_config(ConfigNode({"cleanup.policy": "compact"})), ANY_VERSION))
+    broker.lead()
+
+    broker.zk(SetData(PATH, encode_config(ConfigNode({"cleanup.policy": "compat"})), ANY_VERSION))
+    a_note_of_a_change(broker)
+
+    assert broker.log.config.is_compacted
