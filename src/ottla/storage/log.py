@@ -138,7 +138,9 @@ class Log(LogReader):
     def _find_written(self, header: BatchHeader) -> WrittenBatch | None:
         term = self.epochs.latest
         below = self.producers.forgotten_below(header, 0 if term is None else term.start_offset)
-        return None if below is None else find_written(header, below, self._segments)
+        if below is None:
+            return None
+        return find_written(header, self.producers.producers[header.producer_id], below, self._segments)
 
     def _duplicate(self, written: WrittenBatch) -> Duplicate:
         return Duplicate(written.first_offset, written.last_offset, written.timestamp, self.log_start_offset)

@@ -66,6 +66,7 @@ class Producer:
         "epoch",
         "last_timestamp",
         "txn_first_offset",
+        "unfindable_before",
     )
 
     def __init__(self, epoch: int = NO_PRODUCER_EPOCH) -> None:
@@ -74,6 +75,8 @@ class Producer:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.txn_first_offset = NO_TRANSACTION
         self.last_timestamp = -1
+        self.unfindable_before: int | None = None
+        """Sequences before this one have been looked for in the log, as far back as that goes."""
 
     @property
     def last_sequence(self) -> int:
@@ -148,6 +151,7 @@ class ProducerState:
 
     def forgotten_below(self, header: BatchHeader, term_start: int) -> int | None:
         """Below which offset this batch may lie, unknown to us; None if it comes behind what is remembered.
+        Nor if it has been looked for in vain: it may be sent again many times a second.
 
         Of its own term a leader remembers as much as Kafka's do. A state that came out of a snapshot, which
         holds each producer's last batch alone, knows less.
@@ -157,6 +161,9 @@ class ProducerState:
             return None
         oldest = producer.batches[0]
         if not is_before(header.last_sequence, oldest.first_sequence):
+            return None
+        searched = producer.unfindable_before
+        if searched is not None and is_before(header.base_sequence, searched):
             return None
         is_loaded = len(producer.batches) < REMEMBERED_BATCHES
         return oldest.first_offset if is_loaded else min(oldest.first_offset, term_start)
@@ -248,6 +255,7 @@ class ProducerState:
         if producer.epoch != epoch:
             producer.epoch = epoch
             producer.batches = ()
+            producer.unfindable_before = None
 
     def start_verification(self, producer_id: int, epoch: int, sequence: int, now_ms: int = 0) -> int | None:
         """A token to be shown with the append; ``None`` if the transaction is open already."""

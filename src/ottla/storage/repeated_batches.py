@@ -8,7 +8,7 @@ snapshot, which keeps a producer's last batch alone, does not tell after a resta
 from collections.abc import Iterator, Sequence
 
 from ottla.records.batch import BatchHeader, CorruptRecords
-from ottla.storage.producer_state import WrittenBatch, is_before
+from ottla.storage.producer_state import Producer, WrittenBatch, is_before
 from ottla.storage.segment import Segment
 
 LOOKED_AT_MAX = 2048
@@ -16,8 +16,14 @@ LOOKED_AT_MAX = 2048
 STEP_BYTES = 128 * 1024
 
 
-def find_written(header: BatchHeader, below: int, segments: Sequence[Segment]) -> WrittenBatch | None:
-    """The batch below an offset that has this producer, epoch and sequences."""
+def find_written(
+    header: BatchHeader, producer: Producer, below: int, segments: Sequence[Segment]
+) -> WrittenBatch | None:
+    """The batch below an offset that has this producer, epoch and sequences.
+
+    Where the search has to end before it is decided, that is noted: no other one would come farther.
+    """
+    earliest = producer.batches[0].first_sequence
     for step in _steps_back(below, segments):
         own = [
             found
@@ -31,8 +37,11 @@ def find_written(header: BatchHeader, below: int, segments: Sequence[Segment]) -
                 return WrittenBatch(
                     found.last_sequence, found.last_offset, found.last_offset_delta, found.max_timestamp
                 )
-        if own and not is_before(header.base_sequence, own[0].base_sequence):
-            return None
+        if own:
+            earliest = own[0].base_sequence
+            if not is_before(header.base_sequence, earliest):
+                return None
+    producer.unfindable_before = earliest
     return None
 
 

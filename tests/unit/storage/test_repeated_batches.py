@@ -112,6 +112,35 @@ def test_the_search_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_out_of_order(send(log, 10, term=2))
 
 
+def test_what_was_looked_for_in_vain_is_not_looked_for_again() -> None:
+    """A producer that knows no better sends it many times a second, until it expires."""
+    disk = a_disk()
+    log = a_log(small_segments(), disk)
+    for at in range(100):
+        send(log, at, pid=PID + 1)
+    for at in range(40, 60):
+        send(log, at)
+    assert_out_of_order(send(log, 10, term=2))
+    disk.fail = lambda operation: errno.EIO if operation == "read" else 0
+
+    for at in (10, 11, 39):
+        assert_out_of_order(send(log, at, term=2))
+
+
+def test_what_lies_nearer_than_a_search_came_is_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_batches, "LOOKED_AT_MAX", 50)
+    log = a_log(small_segments())
+    for at in range(100):
+        send(log, at)
+    assert_out_of_order(send(log, 10, term=2))
+
+    assert isinstance(send(log, 80, term=2), Duplicate)
+    send(log, 0, producer_epoch=1, term=2)
+    for at in range(1, 9):
+        send(log, at, producer_epoch=1, term=2)
+    assert isinstance(send(log, 1, producer_epoch=1, term=3), Duplicate)
+
+
 def test_what_the_leader_wrote_since_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longer the last leader stood still, the more its successor has written."""
     monkeypatch.setattr(repeated_batches, "LOOKED_AT_MAX", 50)
