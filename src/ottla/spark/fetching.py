@@ -49,9 +49,10 @@ Fetched = tuple[Chunk, int]
 """What came, and the offset behind it."""
 
 _NO_TABLE = np.empty((0, TABLE_WIDTH), np.int64)
+_REMEDY = "see that the partition has a leader and its topic still exists"
 
 
-class TopicRemade(Exception):
+class TopicRemade(ClientError):
     """The topic was deleted, and another has its name."""
 
 
@@ -146,17 +147,17 @@ class RangeFetcher:
             raise SparkRefused(
                 f"{self._range}: nothing could be fetched within kafkaConsumer.pollTimeoutMs="
                 f"{self._poll_timeout_ms}{f' (last cause: {cause})' if cause else ''}",
-                "see that the partition has a leader and its topic still exists",
+                _REMEDY,
             )
         return task.result()
 
     def _skip_lost(self, position: int) -> int:
         """Offsets are gone: fail with exactly which, or go on behind them."""
         partition = self._range.partition
-        earliest = self._client.run(list_offsets, {partition: EARLIEST})[partition].offset
+        earliest = self._end_of_log(EARLIEST)
         behind = min(earliest, self._range.end)
         if behind <= position:
-            if self._client.run(list_offsets, {partition: LATEST})[partition].offset > position:
+            if self._end_of_log(LATEST) > position:
                 return position
             lost = f"[{position}, {self._range.end}) of {partition} are beyond the end of the log"
             behind = self._range.end
@@ -166,6 +167,13 @@ class RangeFetcher:
             )
         self._lose(lost)
         return behind
+
+    def _end_of_log(self, which: int) -> int:
+        partition = self._range.partition
+        try:
+            return self._client.run(list_offsets, {partition: which})[partition].offset
+        except ClientError as error:
+            raise SparkRefused(f"{self._range}: {error}", _REMEDY) from error
 
     def _lose(self, lost: str) -> None:
         if self._fails:
@@ -235,8 +243,9 @@ def _ask_broker(
     rack: str = "",
     topic_id: TopicId | None = None,
 ) -> Operation[PartitionData]:
-    topic = engine.metadata.topics[partition.topic]
-    info = topic.partitions[partition.partition]
+    topic, info = engine.metadata.topics.get(partition.topic), engine.metadata.partition(partition)
+    if topic is None or info is None:
+        raise ConnectionLost(f"the cluster does not speak of {partition} any more")
     asked = FetchPartition(
         partition=partition.partition,
         current_leader_epoch=info.leader_epoch,

@@ -12,8 +12,8 @@ pytest.importorskip("pyspark")
 from ottla.client.config import ConsumerConfig
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId
-from ottla.spark.errors import DataLoss
-from ottla.spark.fetching import RangeFetcher
+from ottla.spark.errors import DataLoss, SparkRefused
+from ottla.spark.fetching import RangeFetcher, Source, TopicRemade, fetch_once
 from ottla.spark.kafka_settings import kafka_settings
 from ottla.spark.ranges import OffsetRange
 from ottla.wire.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -117,6 +117,52 @@ def test_a_range_of_a_topic_that_was_made_again_is_lost_and_never_read_from_the_
     with pytest.raises(DataLoss, match=r"\[0, 3\) of orders-0 are gone with their topic, which was deleted"):
         fetched(a_fetcher(cluster, 3, topic_id=planned))
     assert fetched(a_fetcher(cluster, 3, topic_id=planned, fails=False)) == []
+
+
+def test_a_topic_that_was_made_again_is_told_to_its_own_task_alone(cluster: TwoCopies) -> None:
+    planned = TopicId(cluster.topic_ids["orders"])
+    cluster.topic_ids["orders"] = bytes(15) + b"\x09"
+    wanted = OffsetRange(ORDERS, 0, 3, planned)
+    task = cluster.spawn(fetch_once(cluster.engine, ConsumerConfig(), wanted, 0, Source("")))
+
+    cluster.pass_time(60_000, step_ms=1_000)  # Whoever turns the engine hears nothing of it.
+
+    with pytest.raises(TopicRemade):
+        task.result()
+
+
+def test_a_topic_that_is_deleted_under_a_reader_of_a_replica_is_waited_for(cluster: TwoCopies) -> None:
+    cluster.write(3, LEADER, FOLLOWER)
+    cluster.engine.want_topics("orders")
+    cluster.pass_time(1_000)
+    source = Source(NEARBY)
+    assert source.is_told_of(FOLLOWER, cluster.engine)
+    its_id = cluster.topic_ids.pop("orders")
+    cluster.engine.refresh_soon()
+    cluster.pass_time(1_000)
+
+    task = cluster.spawn(fetch_once(cluster.engine, ConsumerConfig(), OffsetRange(ORDERS, 0, 3), 0, source))
+    cluster.pass_time(10_000, step_ms=100)
+    assert not task.is_done
+    cluster.topic_ids["orders"] = its_id
+    cluster.pass_time(10_000, step_ms=100)
+
+    assert task.is_done
+    assert source.is_leader
+
+
+def test_a_topic_that_is_gone_when_its_offsets_are_asked_for_is_told_with_what_to_do(
+    cluster: TwoCopies,
+) -> None:
+    cluster.write(1, LEADER)
+    chunks = a_fetcher(cluster, 3).chunks()
+    next(chunks)
+    del cluster.topic_ids["orders"]
+    cluster.engine.refresh_soon()
+    cluster.pass_time(1_000)
+
+    with pytest.raises(SparkRefused, match=r"orders-0 \[0, 3\): .*UNKNOWN_TOPIC_OR_PARTITION.*; see that"):
+        list(chunks)
 
 
 def test_a_broker_that_has_not_heard_of_the_new_topic_is_waited_for(cluster: TwoCopies) -> None:
