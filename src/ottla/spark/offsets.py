@@ -2,14 +2,14 @@
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ottla.client.admin.asking import until_done
 from ottla.client.admin.topics import describe_topics
 from ottla.client.blocking import Client
 from ottla.client.engine.engine import Engine
-from ottla.client.engine.tasks import Operation
+from ottla.client.engine.tasks import Operation, sleep
 from ottla.client.errors import BrokerError, ClientError, ConnectionLost
 from ottla.client.fetching import offsets as asked
 from ottla.model.errors import ErrorCode
@@ -58,16 +58,25 @@ class ClusterView:
             return sorted(p for p in subscription.partitions if p.partition in counts.get(p.topic, ()))
         return sorted(TopicPartition(name, n) for name, numbers in counts.items() for n in numbers)
 
-    def latest(self) -> tuple[Offsets, TopicIds]:
+    def latest(self, known: Offsets, known_ids: TopicIds) -> tuple[Offsets, TopicIds]:
         """Where the partitions end that there are, and the ids of their topics.
 
-        Ends are asked for by name: if a topic was made again meanwhile, they are asked for once more.
+        Ends are asked for by name: if a topic was made again meanwhile, they are asked for once more. So are
+        they, as Spark's connector does, while one lies before an offset that is known to have been there.
         """
+        attempts = self._options.fetch_offset_retries
         while True:
-            ends = self.ends(self.partitions(refuses_missing=False), asked.LATEST)
+            ends = self._retried(lambda: dict.fromkeys(self.partitions(refuses_missing=False), asked.LATEST))
             ids = self.topic_ids
-            if not ids or not remade(ids, _ids(existing_topics(self._client, self._options.kafka, ids))):
+            if ids and remade(ids, _ids(existing_topics(self._client, self._options.kafka, ids))):
+                continue
+            others = remade(known_ids, ids)
+            attempts -= 1
+            if attempts <= 0 or not any(
+                ends.get(p, offset) < offset and p.topic not in others for p, offset in known.items()
+            ):
                 return ends, ids
+            self._pause()
 
     def resolve(self, bound: Bound, partitions: Iterable[TopicPartition]) -> Offsets:
         """The offsets that a bound stands for."""
@@ -113,30 +122,42 @@ class ClusterView:
         return found | self._ask(dict.fromkeys(missing, asked.LATEST))
 
     def _ask(self, times: Mapping[TopicPartition, int]) -> Offsets:
-        if not times:
-            return {}
+        return self._retried(lambda: times)
+
+    def _retried(self, wanted: Callable[[], Mapping[TopicPartition, int]]) -> Offsets:
+        """Every attempt asks what is wanted: a topic that was deleted meanwhile need not be by then."""
         isolation = self._options.kafka.consumer.isolation_number
         retries = self._options.fetch_offset_retries
-        while True:
+        while times := wanted():
             try:
                 found = self._client.run(asked.list_offsets, times, isolation_level=isolation)
             except ClientError as error:
                 if retries <= 0 or not error.is_retriable:
                     raise unreachable(self._options.kafka, error) from error
                 retries -= 1
-                time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+                self._pause()
             else:
                 return {partition: row.offset for partition, row in found.items()}
+        return {}
+
+    def _pause(self) -> None:
+        self._client.run(lambda _: sleep(self._options.fetch_offset_retry_interval_ms))
 
     def _matching(self, pattern: str) -> list[TopicPartition]:
-        matches = re.compile(pattern).fullmatch
-        counts = {name: numbers for name, numbers in self._counts(None).items() if matches(name)}
+        """As Spark's connector does it: anywhere in the name, and never Kafka's own topics."""
+        matches = re.compile(pattern).search
+        topics = existing_topics(self._client, self._options.kafka, None)
+        counts = self._counted(
+            {name: topic for name, topic in topics.items() if not topic.is_internal and matches(name)}
+        )
         return sorted(TopicPartition(name, n) for name, numbers in counts.items() for n in numbers)
 
-    def _counts(self, names: Iterable[str] | None) -> dict[str, list[int]]:
-        found = existing_topics(self._client, self._options.kafka, names)
-        self.topic_ids = _ids(found)
-        return {name: _numbers(topic) for name, topic in found.items()}
+    def _counts(self, names: Iterable[str]) -> dict[str, list[int]]:
+        return self._counted(existing_topics(self._client, self._options.kafka, names))
+
+    def _counted(self, topics: Mapping[str, MetadataResponseTopic]) -> dict[str, list[int]]:
+        self.topic_ids = _ids(topics)
+        return {name: _numbers(topic) for name, topic in topics.items()}
 
 
 def partition_numbers(

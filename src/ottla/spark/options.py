@@ -116,7 +116,7 @@ class ReadOptions:
     offset_commit_group: str | None = None
     poll_timeout_ms: int = 120_000
     fetch_offset_retries: int = 3
-    fetch_offset_retry_interval_ms: int = 10
+    fetch_offset_retry_interval_ms: int = 1000
 
 
 def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
@@ -143,12 +143,12 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         min_partitions=optional("minPartitions", a_positive),
         max_records_per_partition=optional("maxRecordsPerPartition", a_positive),
         max_offsets_per_trigger=optional("maxOffsetsPerTrigger", a_positive),
-        min_offsets_per_trigger=optional("minOffsetsPerTrigger", a_positive),
+        min_offsets_per_trigger=optional("minOffsetsPerTrigger", a_count),
         max_trigger_delay_ms=15 * 60_000 if delay is None else delay,
         offset_commit_group=given.get("offsetcommitgroup"),
         poll_timeout_ms=120_000 if poll is None else poll,
         fetch_offset_retries=3 if retries is None else retries,
-        fetch_offset_retry_interval_ms=10 if interval is None else interval,
+        fetch_offset_retry_interval_ms=1000 if interval is None else interval,
     )
 
 

@@ -67,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = from_dict(started)
         self._commit_to_group({p: offset for p, offset in begin.items() if p not in self._gone})
         view = self._view()
-        end, ids = self._end_of_log(view)
+        end, ids = self._end_of_log(view, begin, ids_of(started))
         self._latest = dict(end)
         self._forget_remade(begin, remade(ids_of(started), ids))
         self._check_lost(begin, end)
@@ -134,11 +134,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _view(self) -> ClusterView:
         return ClusterView(client_for(self._options.kafka.client), self._options)
 
-    def _end_of_log(self, view: ClusterView) -> tuple[Offsets, TopicIds]:
+    def _end_of_log(self, view: ClusterView, begin: Offsets, begin_ids: TopicIds) -> tuple[Offsets, TopicIds]:
         """The latest offsets; of a query that ends by itself, those that it saw first."""
         if self._available_now is not None:
             return dict(self._available_now), self._available_ids
-        end, ids = view.latest()
+        end, ids = view.latest(begin, begin_ids)
         if self._ends_where_it_is:
             self._available_now, self._available_ids = dict(end), ids
         return end, ids
