@@ -165,6 +165,8 @@ class RangeFetcher:
             lost = (
                 f"[{position}, {behind}) of {partition} are no longer in the log, which begins at {earliest}"
             )
+            if self._range.is_from_earliest and position == self._range.start:
+                return behind
         self._lose(lost)
         return behind
 

@@ -133,11 +133,13 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     interval = optional("fetchOffset.retryIntervalMs", a_count)
     delay = optional("maxTriggerDelay", _duration_ms)
     fails = optional("failOnDataLoss", a_flag)
+    starting, ending = _starting(given, is_stream), _ending(given)
+    _check_times(starting, ending)
     return ReadOptions(
         kafka=kafka_settings(given, is_sink=False),
         subscription=_subscription(given),
-        starting=_starting(given, is_stream),
-        ending=_ending(given),
+        starting=starting,
+        ending=ending,
         include_headers=optional("includeHeaders", a_flag) or False,
         fail_on_data_loss=True if fails is None else fails,
         min_partitions=optional("minPartitions", a_positive),
@@ -240,6 +242,18 @@ def _ending(given: Mapping[str, str]) -> Bound:
             "use latest, offsets or a time",
         )
     return bound
+
+
+def _check_times(starting: Bound, ending: Bound) -> None:
+    """Times of partitions are compared as they are given, whatever offsets they stand for."""
+    if isinstance(starting, ByTime) and isinstance(ending, ByTime) and starting.times_ms and ending.times_ms:
+        for partition, time_ms in starting.times_ms.items():
+            until_ms = ending.times_ms.get(partition, time_ms)
+            if 0 <= until_ms < time_ms:
+                value = f"{partition}: {time_ms}"
+                raise refuse(
+                    starting.option, value, f"{ending.option} is {until_ms}", "let it not lie behind the end"
+                )
 
 
 def _by_time(given: Mapping[str, str], which: str, *, falls_back: bool) -> ByTime | None:

@@ -18,6 +18,8 @@ class OffsetRange(InputPartition):
     end: int
     topic_id: TopicId | None = None
     """Which topic is meant, where the cluster has ids: another one may have taken the name."""
+    is_from_earliest: bool = False
+    """Whether it begins where the log begins: what retention takes there was not asked for."""
 
     @property
     def size(self) -> int:
@@ -40,9 +42,10 @@ def split_ranges(
     small = [one for one in parts if _share(one.size, total, min_partitions) == 1]
     rest = total - sum(one.size for one in small)
     wanted = max(min_partitions - len(small), 1)
+    whole = {one.partition for one in small}
     pieces: list[OffsetRange] = []
     for one in parts:
-        pieces += [one] if one in small else _divided(one, _share(one.size, rest, wanted))
+        pieces += [one] if one.partition in whole else _divided(one, _share(one.size, rest, wanted))
     return pieces
 
 
@@ -56,7 +59,10 @@ def _divided(whole: OffsetRange, count: int) -> list[OffsetRange]:
     start = whole.start
     for left in range(min(count, whole.size), 0, -1):
         end = start + (whole.end - start) // left
-        pieces.append(replace(whole, start=start, end=end))
+        is_first = start == whole.start
+        pieces.append(
+            replace(whole, start=start, end=end, is_from_earliest=whole.is_from_earliest and is_first)
+        )
         start = end
     return pieces
 

@@ -1,6 +1,6 @@
 """Reading: the batch reader, and what it shares with the stream reader."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -8,9 +8,9 @@ from pyspark.sql.types import StructType
 
 from ottla.model.ids import TopicPartition, topic_id_from_text
 from ottla.spark.connections import client_for
-from ottla.spark.errors import DataLoss
+from ottla.spark.errors import DataLoss, SparkRefused
 from ottla.spark.offsets import ClusterView, Offsets, TopicIds
-from ottla.spark.options import EARLIEST, LATEST, ByOffset, End, ReadOptions
+from ottla.spark.options import EARLIEST, LATEST, Bound, ByOffset, End, ReadOptions
 from ottla.spark.ranges import OffsetRange, split_ranges
 from ottla.spark.worker import settle_worker
 
@@ -44,10 +44,15 @@ def plan_ranges(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
     topic_ids: TopicIds,
+    from_earliest: Collection[TopicPartition] = (),
 ) -> list[OffsetRange]:
     """The ranges between two sets of offsets, split as the options say."""
     ids = {topic: topic_id_from_text(text) for topic, text in topic_ids.items()}
-    ranges = [OffsetRange(p, start[p], end[p], ids.get(p.topic)) for p in sorted(end) if p in start]
+    ranges = [
+        OffsetRange(p, start[p], end[p], ids.get(p.topic), p in from_earliest)
+        for p in sorted(end)
+        if p in start
+    ]
     return split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
 
 
@@ -65,11 +70,13 @@ class BatchReader(DataSourceReader):
         partitions = view.partitions()
         start = view.resolve(options.starting, partitions)
         end = view.resolve(options.ending, partitions)
+        _check_order(options, start, end)
         if options.ending != End(LATEST):
             end = self._within_log(view, end)
+        from_earliest = _from_earliest(options.starting, start)
         if isinstance(options.starting, ByOffset) and options.fail_on_data_loss:
-            _check_kept(view, start, end)
-        ranges: Sequence[InputPartition] = plan_ranges(options, start, end, view.topic_ids)
+            _check_kept(view, {p: start[p] for p in start if p not in from_earliest}, end)
+        ranges: Sequence[InputPartition] = plan_ranges(options, start, end, view.topic_ids, from_earliest)
         # Spark calls read() with None when there is no partition; an empty range reads nothing.
         return ranges or [OffsetRange(TopicPartition("", 0), 0, 0)]
 
@@ -93,14 +100,34 @@ class BatchReader(DataSourceReader):
         return {p: min(offset, latest[p]) for p, offset in end.items()}
 
 
-def _check_kept(view: ClusterView, start: Offsets, end: Offsets) -> None:
-    """Offsets that are not there, or not any more, are told here, before a task falls over them."""
+def _from_earliest(starting: Bound, start: Offsets) -> set[TopicPartition]:
+    """The partitions that are read from wherever their log begins."""
+    if isinstance(starting, ByOffset):
+        return {partition for partition, offset in starting.offsets.items() if offset == EARLIEST}
+    return set(start) if starting == End(EARLIEST) else set()
+
+
+def _check_order(options: ReadOptions, start: Offsets, end: Offsets) -> None:
+    """A start behind its end is a mistake, not lost data: failOnDataLoss has no say in it."""
+    starting, ending = options.starting, options.ending
     for partition, offset in start.items():
-        if offset > end[partition]:
-            raise DataLoss(
-                f"option startingOffsets: {partition} ends at {end[partition]}, before {offset}",
+        until = end[partition]
+        if offset <= until:
+            continue
+        if not isinstance(starting, End) and isinstance(ending, End):
+            raise SparkRefused(
+                f"option {starting.option}: {partition} ends at {until}, before {offset}",
                 "take an offset that exists, or -2 (earliest)",
             )
+        names = " and ".join(bound.option for bound in (starting, ending) if not isinstance(bound, End))
+        raise SparkRefused(
+            f"option {names}: {partition} would be read from {offset} to {until}",
+            "let the end not lie before the start",
+        )
+
+
+def _check_kept(view: ClusterView, start: Offsets, end: Offsets) -> None:
+    """Offsets that are not there any more are told here, before a task falls over them."""
     wanted = [partition for partition, offset in start.items() if offset < end[partition]]
     for partition, first in view.ends(wanted, EARLIEST).items():
         behind = min(first, end[partition])

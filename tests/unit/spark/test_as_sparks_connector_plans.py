@@ -12,9 +12,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.spark.errors import DataLoss
+from ottla.spark.errors import DataLoss, SparkRefused
 from ottla.spark.offsets import ClusterView, from_dict
 from ottla.spark.options import ReadOptions, read_options
+from ottla.spark.ranges import OffsetRange, split_ranges
+from ottla.spark.reading import BatchReader
 from ottla.spark.schema import read_schema
 from ottla.spark.streaming import StreamReader
 from ottla.wire.apis.list_offsets import (
@@ -28,7 +30,7 @@ from ottla.wire.keys import ApiKey
 from support.fake_client import SERVERS, FakeClient, serve
 from support.fake_cluster import FakeCluster
 
-ORDERS = TopicPartition("orders", 0)
+ORDERS, NEXT = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 class WithOwnTopics(FakeCluster):
@@ -126,3 +128,78 @@ def test_a_least_of_nothing_is_no_limit(monkeypatch: pytest.MonkeyPatch, cluster
     cluster.logs[ORDERS].end_offset = 8
 
     assert from_dict(reader.latestOffset(first, ReadAllAvailable())) == {ORDERS: 8}
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, **given: str) -> list[str]:
+    wanted = options(is_stream=False, **given)
+    serve(monkeypatch, cluster, wanted.kafka.client)
+    return [str(piece) for piece in BatchReader(wanted, read_schema(False)).partitions()]
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"startingOffsets": '{"orders":{"0":5}}', "endingOffsets": '{"orders":{"0":3}}'},
+            "option startingOffsets and endingOffsets: orders-0 would be read from 5 to 3; let the end not",
+        ),
+        (
+            {"startingOffsets": '{"orders":{"0":9}}'},
+            r"option startingOffsets: orders-0 ends at 7, before 9; take an offset that exists",
+        ),
+        (
+            {"endingOffsets": '{"orders":{"0":1}}'},
+            r"option endingOffsets: orders-0 would be read from 2 to 1",
+        ),
+        (
+            {
+                "startingOffsetsByTimestamp": '{"orders":{"0":2000}}',
+                "endingOffsetsByTimestamp": '{"orders":{"0":1000}}',
+            },
+            r"option startingOffsetsByTimestamp='orders-0: 2000': endingOffsetsByTimestamp is 1000; let it",
+        ),
+    ],
+)
+def test_a_batch_that_begins_behind_its_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, given: dict[str, str], said: str, fails: str
+) -> None:
+    cluster.logs[ORDERS].start_offset = 2
+
+    with pytest.raises(SparkRefused, match=said):
+        planned(monkeypatch, cluster, failOnDataLoss=fails, **given)
+
+
+def test_a_batch_between_two_times_that_are_reversed_is_refused(
+    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster
+) -> None:
+    cluster.script(ApiKey.LIST_OFFSETS, ends_at(5), ends_at(3))
+
+    with pytest.raises(SparkRefused, match="option startingTimestamp and endingTimestamp: orders-0 would be"):
+        planned(monkeypatch, cluster, startingTimestamp="2000", endingTimestamp="1000")
+
+
+def test_a_batch_from_the_earliest_offset_lets_retention_work(
+    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster
+) -> None:
+    def shortened(message: ListOffsetsRequest) -> ListOffsetsResponse:
+        answer = cluster._list_offsets(1, message)
+        cluster.logs[ORDERS].start_offset = 2
+        return answer
+
+    cluster.script(ApiKey.LIST_OFFSETS, shortened)
+    assert planned(monkeypatch, cluster, startingOffsets='{"orders":{"0":-2}}') == ["orders-0 [0, 7)"]
+    with pytest.raises(DataLoss, match=r"offsets \[1, 2\) of orders-0 are no longer in the log"):
+        planned(monkeypatch, cluster, startingOffsets='{"orders":{"0":1}}')
+
+
+def test_only_the_first_piece_of_a_range_begins_where_the_log_begins() -> None:
+    pieces = split_ranges([OffsetRange(ORDERS, 0, 9, None, True), OffsetRange(NEXT, 0, 9)], None, 5)
+
+    assert [piece.is_from_earliest for piece in pieces] == [True, False, False, False]
+
+
+def test_pieces_of_a_partition_are_split_again_all_or_none() -> None:
+    pieces = split_ranges([OffsetRange(ORDERS, 0, 9)], 3, 5)
+
+    assert [(piece.start, piece.end) for piece in pieces] == [(0, 4), (4, 9)]

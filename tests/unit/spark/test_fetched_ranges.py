@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 import pytest
 
@@ -104,6 +105,19 @@ def test_offsets_that_retention_took_are_told_as_before(cluster: TwoCopies) -> N
 
     with pytest.raises(DataLoss, match=r"offsets \[0, 2\) of orders-0 are no longer in the log"):
         fetched(a_fetcher(cluster, 3))
+
+
+def test_what_retention_takes_from_a_range_that_begins_where_the_log_does_is_no_loss(
+    cluster: TwoCopies,
+) -> None:
+    cluster.write(3, LEADER)
+    cluster.copies[LEADER].start_offset = 2
+    gone = PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    cluster.script(ApiKey.FETCH, FetchResponse(responses=[FetchableTopicResponse(partitions=[gone])]))
+    fetcher = a_fetcher(cluster, 3)
+    fetcher._range = replace(fetcher._range, is_from_earliest=True)
+
+    assert fetched(fetcher) == [(2, 3)]
 
 
 def test_a_range_of_a_topic_that_was_made_again_is_lost_and_never_read_from_the_other(
