@@ -18,6 +18,7 @@ from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from ottla.spark.columns import ColumnDecoder, arrow_schema
+from ottla.spark.errors import SparkRefused
 from ottla.spark.schema import READ_COLUMNS
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -165,3 +166,25 @@ def test_garbage_inside_records_never_reads_beyond_them(at: int) -> None:
         return
     table.validate()
     assert table.num_rows <= 10
+
+
+@pytest.mark.parametrize(
+    "timestamp", [1_700_000_000_000_000_000, 9_223_372_036_854_776, -9_223_372_036_854_776]
+)
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_a_timestamp_beyond_sparks_is_refused_and_never_another_one(codec: Codec, timestamp: int) -> None:
+    records = [Record(b"k", b"v", (), 1_000), Record(b"k", b"v", (), timestamp)]
+    chunk = a_chunk(bytes(build_batch(records, base_offset=7, codec=codec)))
+
+    with pytest.raises(SparkRefused, match=rf"orders-0 has at offset 8 the timestamp {timestamp}, beyond"):
+        decoded(chunk)
+    assert decoded(chunk, until=8).num_rows == 1, "it is not of this range"
+    assert decoded(chunk, schema=arrow_schema(["key", "value"])).num_rows == 2
+
+
+def test_the_last_timestamp_that_spark_can_hold_is_read() -> None:
+    records = [Record(b"k", b"v", (), timestamp) for timestamp in (-1, 9_223_372_036_854_775)]
+
+    table = decoded(a_chunk(bytes(build_batch(records))))
+
+    assert table.column("timestamp").cast(pa.int64()).to_pylist() == [-1_000, 9_223_372_036_854_775_000]

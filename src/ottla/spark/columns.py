@@ -23,6 +23,7 @@ from ottla.records.batch import (
 from ottla.records.compression import Codec, codec_of, decompress
 from ottla.records.control import read_end_marker
 from ottla.spark import decode_kernel as kernel
+from ottla.spark.errors import SparkRefused
 
 ROWS_PER_BATCH = 40_000
 GROUP_BYTES = 16 * 1024 * 1024
@@ -99,6 +100,7 @@ class ColumnDecoder:
                 ("key", kernel.WANTS_KEY),
                 ("value", kernel.WANTS_VALUE),
                 ("headers", kernel.WANTS_HEADERS),
+                ("timestamp", kernel.WANTS_TIMESTAMP),
             )
             if name in schema.names
         )
@@ -216,6 +218,12 @@ class ColumnDecoder:
             headers.values.data,
             counters,
         )
+        if counters[kernel.BAD_TIMESTAMP]:
+            raise SparkRefused(
+                f"{self._partition} has at offset {counters[kernel.BAD_OFFSET]} the timestamp "
+                f"{counters[kernel.BAD_TIMESTAMP]}, beyond all that Spark can hold",
+                "let its producer give milliseconds, or leave the column out: .schema('value BINARY')",
+            )
         if not is_sound:
             base_offset = table[counters[kernel.FAILED_AT], kernel.BASE_OFFSET]
             raise CorruptRecords(f"the records of the batch at {base_offset} do not parse")

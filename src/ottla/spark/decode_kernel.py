@@ -24,10 +24,14 @@ from ottla.spark.compiled import compiled, copy_bytes
 START, END, COUNT, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIME, IS_APPEND_TIME, CRC, TABLE_WIDTH = range(9)
 
 # The counters that the kernel keeps between batches, and where it failed.
-ROWS, KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, FAILED_AT, COUNTERS = range(8)
+ROWS, KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, FAILED_AT = range(7)
+# A timestamp that Spark cannot have, not 0, and the offset of its record.
+BAD_TIMESTAMP, BAD_OFFSET, COUNTERS = 7, 8, 9
 
 LAST_OFFSET_DELTA_AT, RECORD_COUNT_AT = 23, 57
-WANTS_KEY, WANTS_VALUE, WANTS_HEADERS = 1, 2, 4
+WANTS_KEY, WANTS_VALUE, WANTS_HEADERS, WANTS_TIMESTAMP = 1, 2, 4, 8
+TIMESTAMP_MAX = (2**63 - 1) // 1000
+"""Spark counts microseconds since 1970 where Kafka counts milliseconds."""
 
 NOT_PLAIN = -1
 NO_BATCH = -1
@@ -143,11 +147,12 @@ def _decode_batches(
 ) -> bool:
     """Fill the columns with the records from ``from_offset`` up to ``until_offset``.
 
-    Whether all batches were sound; if not, ``counters[FAILED_AT]`` is the row of the table. The arrays of
-    ends have the start of the first field at 0. Header arrays are filled only if headers are wanted.
+    Whether all batches were sound; if not, ``counters[FAILED_AT]`` is the row of the table, or
+    ``counters[BAD_TIMESTAMP]`` what Spark cannot have. The arrays of ends have the start of the first field
+    at 0. Header arrays are filled only if headers are wanted.
     """
     wants_key, wants_value = (wants & WANTS_KEY) != 0, (wants & WANTS_VALUE) != 0
-    wants_headers = (wants & WANTS_HEADERS) != 0
+    wants_headers, wants_timestamp = (wants & WANTS_HEADERS) != 0, (wants & WANTS_TIMESTAMP) != 0
     row, key_at, value_at = counters[ROWS], counters[KEY_BYTES], counters[VALUE_BYTES]
     header, header_key_at, header_value_at = (
         counters[HEADERS],
@@ -174,11 +179,13 @@ def _decode_batches(
                 continue
             offsets[row] = offset
             if table[batch, IS_APPEND_TIME]:
-                timestamps[row] = table[batch, APPEND_TIME] * 1000
-                timestamp_types[row] = 1
+                timestamp, timestamp_types[row] = table[batch, APPEND_TIME], 1
             else:
-                timestamps[row] = (table[batch, BASE_TIMESTAMP] + timestamp_delta) * 1000
-                timestamp_types[row] = 0
+                timestamp, timestamp_types[row] = table[batch, BASE_TIMESTAMP] + timestamp_delta, 0
+            if wants_timestamp and not -TIMESTAMP_MAX <= timestamp <= TIMESTAMP_MAX:
+                counters[BAD_TIMESTAMP], counters[BAD_OFFSET] = timestamp, offset
+                return False
+            timestamps[row] = timestamp * 1000
             at, key_at, is_null = take_bytes(source, at, end, wants_key, key_data, key_at)
             if at < 0:
                 return False

@@ -196,8 +196,8 @@ class _Columns:
             lists = lists.fill_null([]) if lists.null_count else lists
             self._header_ends = np.asarray(lists.offsets).astype(np.int64)
             pairs = lists.values
-            self._header_keys = _Strings(pairs.field("key"), len(pairs))
-            self._header_values = _Strings(pairs.field("value"), len(pairs))
+            self._header_keys = _Strings(pairs.field(0), len(pairs))
+            self._header_values = _Strings(pairs.field(1), len(pairs))
             if not self._header_keys.valid[: len(pairs)].all():
                 raise SparkRefused("a header has null as its key", "give every header a key")
 
@@ -206,8 +206,8 @@ class _Columns:
         if self._partition is None:
             return np.full(self._count, kernel.NO_PARTITION, np.int64)
         chosen = np.asarray(self._partition.cast(pa.int64()).fill_null(kernel.NO_PARTITION)).copy()
-        named = chosen[indices]
-        wrong = named[(named >= count) | (named < kernel.NO_PARTITION)]
+        named = chosen[indices][_validity(self._partition)[indices]]
+        wrong = named[(named >= count) | (named < 0)]
         if len(wrong):
             raise SparkRefused(
                 f"a row names partition {wrong[0]} of topic {topic}, which has {count}",

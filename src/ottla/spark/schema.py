@@ -61,8 +61,12 @@ def check_projection(schema: StructType) -> None:
             )
 
 
-def check_written(schema: StructType, topic_option: str | None) -> None:
-    """What a sink is given must have a value and, unless the option names it, a topic."""
+def check_written(schema: StructType, topic_option: str | None, *, preserves_timestamp: bool = False) -> None:
+    """What a sink is given must have a value and, unless the option names it, a topic.
+
+    As in Spark's connector, columns that are not written may be of any type, and the fields of headers may
+    be written in capitals.
+    """
     names = set(schema.names)
     if "value" not in names:
         raise SparkRefused(
@@ -73,9 +77,13 @@ def check_written(schema: StructType, topic_option: str | None) -> None:
         raise SparkRefused(
             "neither option 'topic' nor a column 'topic' says where to write", "add .option('topic', NAME)"
         )
+    unused = {"topic"} if topic_option is not None else set()
+    unused |= set() if preserves_timestamp else {"timestamp"}
     for field in schema.fields:
         wanted = WRITE_COLUMNS.get(field.name)
-        if wanted is not None and not any(_is_same(field.dataType, one) for one in wanted):
+        if wanted is None or field.name in unused:
+            continue
+        if field.dataType.simpleString().lower() not in [one.simpleString() for one in wanted]:
             types = " or ".join(one.simpleString() for one in wanted)
             raise SparkRefused(
                 f"column {field.name!r} has the type {field.dataType.simpleString()}",

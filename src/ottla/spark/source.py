@@ -9,6 +9,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ottla.spark.errors import SparkRefused
 from ottla.spark.options import a_flag, read_options
 from ottla.spark.schema import check_projection, check_written, read_schema
 
@@ -41,8 +42,10 @@ class OttlaDataSource(DataSource):
         from ottla.spark.write_options import write_options
         from ottla.spark.writing import BatchWriter
 
+        if overwrite:
+            raise SparkRefused("mode 'overwrite': what a topic holds stays there", "say .mode('append')")
         options = write_options(self.options)
-        check_written(schema, options.topic)
+        check_written(schema, options.topic, preserves_timestamp=options.preserve_timestamp)
         return BatchWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
@@ -54,5 +57,5 @@ class OttlaDataSource(DataSource):
             check_checkpoint("checkpointLocation", location)
 
         options = write_options(self.options)
-        check_written(schema, options.topic)
+        check_written(schema, options.topic, preserves_timestamp=options.preserve_timestamp)
         return StreamWriter(options, schema)

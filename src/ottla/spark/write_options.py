@@ -30,9 +30,10 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
             raise refuse(
                 name, value, "a sink has no such option", f"there are {', '.join(_KNOWN)} and kafka.*"
             )
-    topic = given.get("topic")
-    if topic is not None and not topic.strip():
-        raise refuse("topic", topic, "it is empty", "name a topic, or leave it out and give a column 'topic'")
+    topic = given["topic"].strip() if "topic" in given else None
+    if topic == "":
+        value, remedy = given["topic"], "name a topic, or leave it out and give a column 'topic'"
+        raise refuse("topic", value, "it is empty", remedy)
     return WriteOptions(
         kafka_settings(given, is_sink=True),
         topic,
