@@ -67,6 +67,7 @@ class _LinkProtocol(asyncio.BufferedProtocol):
         return self._received.get_buffer()
 
     def buffer_updated(self, count: int) -> None:
+        self._client.engine.catch_up(_monotonic_ms())  # Who goes on has all its time from now on.
         self._received.received(count)
         try:
             while self.transport is not None and (frame := self._received.next_frame()) is not None:
@@ -249,6 +250,7 @@ class Client:
             return
         self._opening.pop(output.link, None)
         self._links[output.link] = protocol
+        self.engine.catch_up(_monotonic_ms())
         self.engine.link_connected(output.link)
         self.perform()
 

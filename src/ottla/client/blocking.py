@@ -222,7 +222,9 @@ class Client:
         if next_tick_ms is not None:
             until_tick_ms = max(0, next_tick_ms - _monotonic_ms())
             wait_ms = until_tick_ms if wait_ms is None else min(wait_ms, until_tick_ms)
-        for key, events in self._selector.select(None if wait_ms is None else wait_ms / 1000):
+        ready = self._selector.select(None if wait_ms is None else wait_ms / 1000)
+        engine.catch_up(_monotonic_ms())  # Who goes on with what came has all its time from now on.
+        for key, events in ready:
             self._serve(key.data, events)
         engine.tick(_monotonic_ms())
         self._perform()

@@ -10,7 +10,7 @@ from ottla.client.aio import Client
 from ottla.client.config import ClientConfig
 from ottla.client.engine.tasks import ANY_BROKER, ask
 from ottla.wire.apis.list_groups import ListGroupsRequest, ListGroupsResponse
-from unit.client.test_blocking import REQUEST_TIMEOUT_MS, answer_all
+from unit.client.test_blocking import REQUEST_TIMEOUT_MS, SlowBroker, answer_all, ask_and_look_at_the_clock
 
 
 def test_an_answer_that_lay_in_the_socket_is_not_late_however_long_the_loop_stood_still(
@@ -40,4 +40,21 @@ def test_an_answer_that_lay_in_the_socket_is_not_late_however_long_the_loop_stoo
         thread.start()
 
         assert asyncio.run(story(listener.getsockname())) == ["g"]
+        thread.join(10)
+
+
+def test_who_goes_on_with_an_answer_has_all_its_time_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SlowBroker()
+    monkeypatch.setattr("ottla.client.aio._monotonic_ms", lambda: clock.now_ms)
+
+    async def story(address: tuple[str, int]) -> int:
+        config = ClientConfig(bootstrap_servers=(address,), request_timeout_ms=REQUEST_TIMEOUT_MS)
+        async with Client(config) as client, asyncio.timeout(10):
+            return await client.run(ask_and_look_at_the_clock)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer_all, args=(listener, clock, threading.Event()))
+        thread.start()
+
+        assert asyncio.run(story(listener.getsockname())) == clock.now_ms
         thread.join(10)

@@ -8,7 +8,8 @@ import pytest
 
 from ottla.client.blocking import Client
 from ottla.client.config import ClientConfig
-from ottla.client.engine.tasks import ANY_BROKER, ask
+from ottla.client.engine.engine import Engine
+from ottla.client.engine.tasks import ANY_BROKER, Operation, ask
 from ottla.wire.apis.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.wire.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ottla.wire.apis.metadata import MetadataResponse
@@ -41,6 +42,38 @@ def answer_all(listener: socket.socket, is_sent: threading.Event, is_answered: t
             connection.sendall(frame)
             if header.api_key == ApiKey.LIST_GROUPS:
                 is_answered.set()
+
+
+class SlowBroker(threading.Event):
+    """To be waited for before an answer: its clock goes on so long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = Client.now_ms()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.now_ms += REQUEST_TIMEOUT_MS - 1
+        return True
+
+
+def ask_and_look_at_the_clock(engine: Engine) -> Operation[int]:
+    yield from ask(ANY_BROKER, ListGroupsRequest(), ListGroupsResponse)
+    return engine.now_ms
+
+
+def test_who_goes_on_with_an_answer_has_all_its_time_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next request is late before it is sent: its time began when the last one was sent."""
+    clock = SlowBroker()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer_all, args=(listener, clock, threading.Event()))
+        thread.start()
+        monkeypatch.setattr("ottla.client.blocking._monotonic_ms", lambda: clock.now_ms)
+        config = ClientConfig(
+            bootstrap_servers=(listener.getsockname(),), request_timeout_ms=REQUEST_TIMEOUT_MS
+        )
+        with Client(config) as client:
+            assert client.run(ask_and_look_at_the_clock) == clock.now_ms
+        thread.join(10)
 
 
 def test_an_answer_that_lay_in_the_socket_is_not_late_however_long_the_program_was_away(
