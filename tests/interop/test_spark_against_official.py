@@ -23,6 +23,7 @@ pytest.importorskip("numba")
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.client.admin.groups import alter_group_offsets
 from ottla.client.admin.topics import a_topic, create_topics, delete_records
 from ottla.client.blocking import Client
 from ottla.launch.cluster import Cluster
@@ -41,7 +42,7 @@ BASE_MS = 1_700_000_000_000
 KEPT = {"retention.ms": "-1"}  # The records are years old: retention would take them in mid-test.
 ENDS = {"judged": {str(n): BASE_MS + 60 + n for n in range(3)}}
 STARTS = {"judged": {str(n): BASE_MS + 20 * n for n in range(3)}}
-WRITTEN = ("written", "by-column", "placed", "streamed")
+WRITTEN = ("written", "by-column", "placed", "streamed", "unwritten", "capitals", "misplaced", "overwritten")
 
 KEYED = ["cast(id AS string) AS key", "repeat('v', cast(id % 50 AS int)) AS value"]
 HEADERS = "array(struct('h' AS key, cast(cast(id AS string) AS binary) AS value)) AS headers"
@@ -88,6 +89,10 @@ SHORT: dict[str, dict[str, Any]] = {
 LONG: dict[str, dict[str, Any]] = {
     "without headers": read(includeHeaders="false"),
     "a pattern": read(subscribe=None, subscribePattern="judg.*"),
+    "a part of a name": read(subscribe=None, subscribePattern="udge"),
+    "a pattern that fits a topic of Kafka's own": read(
+        subscribe=None, subscribePattern="^(judged|__consumer_offsets)$"
+    ),
     "some partitions": read(subscribe=None, assign='{"judged":[0,2]}'),
     "several topics": read(subscribe="judged,stamped"),
     "earliest to latest": read(startingOffsets="earliest", endingOffsets="latest"),
@@ -108,6 +113,14 @@ LONG: dict[str, dict[str, Any]] = {
     "an ending time beyond the end": read(endingTimestamp=str(BASE_MS * 2)),
     "tasks by both": read("split", minPartitions="9", maxRecordsPerPartition="90"),
     "fewer tasks than partitions": read("split", minPartitions="2"),
+    "pieces that are split no more": read(
+        "split",
+        subscribe="lost",
+        minPartitions="3",
+        maxRecordsPerPartition="100",
+        startingOffsets='{"lost":{"0":11}}',
+        endingOffsets='{"lost":{"0":200}}',
+    ),
     "patience": read(
         kafkaConsumer_pollTimeoutMs="60000", fetchOffset_numRetries="5", fetchOffset_retryIntervalMs="20"
     ),
@@ -184,6 +197,17 @@ LONG: dict[str, dict[str, Any]] = {
         ],
         ["key", "value", "partition"],
     ),
+    "a batch with columns that are not written": write(
+        "unwritten", [*KEYED, "1 AS topic", "'noon' AS timestamp"], ["key", "value", "partition"]
+    ),
+    "a batch with headers in capitals": write(
+        "capitals",
+        [*KEYED, "array(struct('h' AS KEY, cast('x' AS binary) AS Value)) AS headers"],
+        ["key", "value", "headers"],
+    ),
+    "a stream that needs no more than nothing": read(
+        "stream", startingOffsets="earliest", minOffsetsPerTrigger="0"
+    ),
     "a stream from one connector into the other": {
         **write("streamed", [], ["key", "value", "headers"]),
         "how": "streamed",
@@ -204,6 +228,25 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a time after every record": refused(startingTimestamp=str(BASE_MS * 2)),
     "a topic that is not there": refused(subscribe="nowhere"),
     "a batch from behind the end": refused(startingOffsets='{"judged":{"0":100000,"1":-2,"2":-2}}'),
+    "a batch from behind the end, leniently": refused(
+        startingOffsets='{"judged":{"0":100000,"1":-2,"2":-2}}', failOnDataLoss="false"
+    ),
+    "offsets in reverse": refused(
+        startingOffsets='{"judged":{"0":5,"1":-2,"2":-2}}',
+        endingOffsets='{"judged":{"0":2,"1":-1,"2":-1}}',
+        failOnDataLoss="false",
+    ),
+    "an end before the beginning": refused(subscribe="lost", endingOffsets='{"lost":{"0":5}}'),
+    "times in reverse": refused(startingTimestamp=str(BASE_MS + 60), endingTimestamp=str(BASE_MS + 20)),
+    "times of partitions in reverse": refused(
+        startingOffsetsByTimestamp=json.dumps(ENDS), endingOffsetsByTimestamp=json.dumps(STARTS)
+    ),
+    "times in nanoseconds": refused(subscribe="nanoseconds"),
+    "a partition below zero": {
+        **write("misplaced", [*KEYED, "-1 AS partition"], ["key"]),
+        "may_fail": True,
+    },
+    "overwriting": {**write("overwritten", KEYED, ["key"]), "mode": "overwrite", "may_fail": True},
     "a stream from behind the end": {
         **read("stream", startingOffsets='{"judged":{"0":100000,"1":100000,"2":100000}}'),
         "may_fail": True,
@@ -235,6 +278,7 @@ def fill(cluster: Cluster) -> None:
         topics += [
             a_topic("stamped", partitions=1, replication_factor=2, configs=stamped),
             a_topic("lost", partitions=1, replication_factor=2, configs=KEPT),
+            a_topic("nanoseconds", partitions=1, replication_factor=2, configs=KEPT),
             a_topic("compacted", partitions=1, replication_factor=1, configs=compacted),
         ]
         client.run(create_topics, topics)
@@ -257,6 +301,8 @@ def fill(cluster: Cluster) -> None:
                     producer.flush()
             producer.flush()
         client.run(delete_records, {TopicPartition("lost", 0): 10})
+        producer.wait(producer.send("nanoseconds", b"v", timestamp_ms=BASE_MS * 1_000_000))
+        client.run(alter_group_offsets, "anybody", {TopicPartition("judged", 0): 1})
 
 
 def await_compaction(cluster: Cluster) -> None:

@@ -93,7 +93,7 @@ class Comparison:
         """A batch write of the same rows to a topic for each; what the *other* connector reads there."""
         columns = [column.replace("$TOPIC", question["topics"][kind]) for column in question["columns"]]
         rows = self._spark.range(question["rows"]).selectExpr(*columns)
-        self._to_topic(rows.write.format(kind), question, kind).mode("append").save()
+        self._to_topic(rows.write.format(kind), question, kind).mode(question.get("mode", "append")).save()
         return self._seen_by_other(kind, question)
 
     def streamed(self, kind: str, question: dict[str, Any]) -> list[Any]:
