@@ -11,7 +11,7 @@ from ottla.server.zk_session import Notification, ZooKeeperClient
 from ottla.zookeeper.ops import SessionEvent, WatchEvent, WatchKind
 
 T = TypeVar("T")
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 class Heard:
