@@ -9,7 +9,7 @@ from ottla.client.admin.cluster import elect_leaders
 from ottla.client.admin.topics import a_topic, create_topics
 from ottla.client.blocking import Client
 from ottla.client.errors import ClientError
-from ottla.client.fetching.offsets import EARLIEST
+from ottla.client.fetching.offsets import EARLIEST, LATEST, list_offsets
 from ottla.launch.cluster import Cluster
 from ottla.launch.refusal import LaunchRefused
 from ottla.model.errors import ErrorCode
@@ -22,7 +22,11 @@ from ottla.zookeeper.codec import decode_controller, decode_controller_epoch, de
 TOPIC = "drill"
 REPLICAS = {0: (0, 1, 2), 1: (1, 2, 0), 2: (2, 0, 1)}
 STEP_LIMIT_S = 40.0
-ACKNOWLEDGE_LIMIT_MS = 1_000
+ACKNOWLEDGE_LIMIT_MS = 10_000
+REFUSE_LIMIT_MS = 1_000
+POLL_MS = 200
+ALL = -1
+"""For acks: every replica in sync."""
 
 
 class DrillFailed(LaunchRefused):
@@ -127,7 +131,7 @@ class Drill:
         self._await("broker 0 leads partition 0", lambda: self._state(0).leader == 0)
         for broker in self._cluster.brokers[1:]:
             broker.pause()
-        is_acknowledged = self._is_taken(b"acks=all", acks=-1)
+        is_acknowledged = self._is_taken(b"acks=all", acks=ALL)
         for broker in self._cluster.brokers[1:]:
             broker.resume()
         self._check(not is_acknowledged, "broker 0 alone does not acknowledge it: nobody is told a lie")
@@ -147,12 +151,19 @@ class Drill:
         return values
 
     def _read(self) -> list[str]:
-        """Everything in the topic."""
+        """Everything in the topic up to its present end, however long new leaders take to answer."""
+        partitions = [TopicPartition(TOPIC, number) for number in REPLICAS]
+        ends = self._client.run(list_offsets, dict.fromkeys(partitions, LATEST))
         consumer = self._client.consumer()
-        consumer.assign({TopicPartition(TOPIC, number): EARLIEST for number in REPLICAS})
+        consumer.assign(dict.fromkeys(partitions, EARLIEST))
         values: list[str] = []
-        while batch := consumer.poll(1_500):
-            values += [(record.value or b"").decode() for records in batch.values() for record in records]
+
+        def is_read() -> bool:
+            for records in consumer.poll(POLL_MS).values():
+                values.extend((record.value or b"").decode() for record in records)
+            return all((consumer.position(each) or 0) >= ends[each].offset for each in partitions)
+
+        self._await("everything up to the end can be read", is_read)
         return values
 
     def _send_and_die(self, value: bytes, *, acks: int) -> bool:
@@ -171,8 +182,9 @@ class Drill:
         return is_acknowledged
 
     def _is_taken(self, value: bytes, acks: int) -> bool:
+        limit_ms = REFUSE_LIMIT_MS if acks == ALL else ACKNOWLEDGE_LIMIT_MS
         producer = self._client.producer(
-            acks=acks, enable_idempotence=False, retries=0, delivery_timeout_ms=ACKNOWLEDGE_LIMIT_MS
+            acks=acks, enable_idempotence=False, retries=0, delivery_timeout_ms=limit_ms
         )
         try:
             return producer.wait(producer.send(TOPIC, value, partition=0)).error is None
