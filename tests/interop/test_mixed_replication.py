@@ -53,7 +53,7 @@ def write(producer: Producer, topic: str, values: list[str]) -> None:
     failed: list[object] = []
     for value in values:
         producer.produce(topic, value, partition=0, on_delivery=lambda error, _: failed.append(error))
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert failed == [None] * len(values)
 
 
@@ -73,7 +73,7 @@ def wait_for_equal_replicas(cluster: MixedCluster, topic: str, *replicas: int, p
                 return False
         return True
 
-    wait_until(are_equal, f"all replicas of {topic} are byte-identical", 30, every=0.2)
+    wait_until(are_equal, f"all replicas of {topic} are byte-identical", 60, every=0.2)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -88,7 +88,7 @@ def test_records_are_the_same_bytes_on_every_replica(cluster: MixedCluster, acks
         assert acked == values
 
     wait_until(
-        lambda: len(read_all(cluster, topic)) == 603, "all can be read, with acks=0 a little later", 20
+        lambda: len(read_all(cluster, topic)) == 603, "all can be read, with acks=0 a little later", 60
     )
     wait_for_equal_replicas(cluster, topic, 1, 2, 3, partitions=3)
 
@@ -135,7 +135,12 @@ def test_a_deposed_leader_cuts_what_it_wrote_alone(cluster: MixedCluster, depose
     write(writer, topic, [f"alone-{number}" for number in range(20)])
     cluster.brokers[deposed].kill()
     cluster.brokers[elected].resume()
-    wait_until(lambda: cluster.leaders(topic) == [elected], "the follower is elected", 30)
+    cluster.kill(deposed)
+    wait_until(
+        lambda: cluster.leaders(topic) == [elected],
+        lambda: f"the follower is elected: {cluster.states(topic)}",
+        30,
+    )
     kept = [f"kept-{number}" for number in range(10)]
     assert send(cluster, topic, kept, acks="all") == kept
 

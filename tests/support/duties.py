@@ -171,8 +171,9 @@ def begin_delete(stage: Stage) -> None:
 
 
 def is_deleting(stage: Stage) -> bool:
-    with Client(stage.cluster.brokers[stage.first].address) as client:
+    with suppress(ClientError), Client(stage.cluster.brokers[stage.first].address) as client:
         return bool(client.run(describe_topics, [stage.topic], timeout_ms=3_000).topics[0].error_code)
+    return False
 
 
 def is_gone(stage: Stage) -> bool:
@@ -371,7 +372,12 @@ def play(stage: Stage, duty: Duty, *, by_kill: bool) -> None:
     move_office(stage, by_kill=by_kill, is_held=duty.is_held)
     if by_kill:
         cluster.start_again(stage.first)
-    wait_until(lambda: duty.is_done(stage), f"{duty.name} is finished", 60, every=0.2)
+    wait_until(
+        lambda: duty.is_done(stage),
+        lambda: f"{duty.name} is finished: controller {cluster.controller}, {stage.states()}",
+        60,
+        every=0.2,
+    )
     assert stage.is_handed_over, "the first controller came back in between"
 
 

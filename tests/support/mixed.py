@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
+from confluent_kafka import Consumer, ElectionType, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from confluent_kafka.cimpl import NewTopic
 from kazoo.client import KazooClient
@@ -24,11 +24,12 @@ from support.waiting import wait_until
 from support.watermarks import watermarks
 
 QUIET = {"log_level": 0}
+# Long enough that nobody is given up because the machine stood still, or because a test froze it for a while.
 SETTINGS: dict[str, Any] = {
     "offsets.topic.replication.factor": 3,
-    "replica.lag.time.max.ms": 4_000,
+    "replica.lag.time.max.ms": 10_000,
     "auto.leader.rebalance.enable": False,
-    "zookeeper.session.timeout.ms": 4_000,
+    "zookeeper.session.timeout.ms": 8_000,
     "auto.create.topics.enable": False,
     "file.delete.delay.ms": 500,
     "log.segment.delete.delay.ms": 500,
@@ -232,17 +233,25 @@ class MixedCluster:
 
     def _know_controller(self) -> None:
         """The client asks whom it last heard of, for minutes: let it hear of the one who governs now."""
+        heard = ""
 
         def is_known() -> bool:
+            nonlocal heard
             number = self.controller
-            return number != -1 and self.admin.list_topics(timeout=10).controller_id == number
+            try:
+                told = self.admin.list_topics(timeout=10).controller_id
+            except KafkaException as error:  # whoever was asked was frozen, or had just been started
+                heard = str(error)
+                return False
+            heard = f"broker {told} is named, {number} governs"
+            return number != -1 and told == number
 
-        wait_until(is_known, "the brokers and the client know who is controller", 30)
+        wait_until(is_known, lambda: f"the brokers and the client know who is controller: {heard}", 60)
 
     def wait_for_isr(self, topic: str, size: int, seconds_max: float = 60) -> None:
         wait_until(
             lambda: all(len(state["isr"]) == size for state in self.states(topic)),
-            f"every ISR of {topic} has {size} members",
+            lambda: f"every ISR of {topic} has {size} members: {self.states(topic)}",
             seconds_max,
             every=0.2,
         )
@@ -270,8 +279,13 @@ class MixedCluster:
     def wait_gone(self, topic: str) -> None:
         """Until no znode and no directory is left of it, but for those that wait for their removal."""
         paths = [f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}"]
-        wait_until(lambda: not any(self.zk.exists(path) for path in paths), f"{topic} left ZooKeeper", 30)
-        wait_until(lambda: not self.directories(topic), f"{topic} left the disks", 60, every=0.2)
+        wait_until(lambda: not any(self.zk.exists(path) for path in paths), f"{topic} left ZooKeeper", 60)
+        wait_until(
+            lambda: not self.directories(topic),
+            lambda: f"{topic} left the disks: {self.directories(topic)}",
+            60,
+            every=0.2,
+        )
 
     def directories(self, topic: str) -> list[Path]:
         found = [path for broker in self.brokers.values() for path in Path(broker.log_dir).glob(f"{topic}-*")]
@@ -305,7 +319,12 @@ class MixedCluster:
             moving = node["adding_replicas"] or node["removing_replicas"]
             return not moving and node["partitions"][str(index)] == replicas
 
-        wait_until(is_done, f"{topic}-{index} is on {replicas}", seconds_max, every=0.1)
+        wait_until(
+            is_done,
+            lambda: f"{topic}-{index} is on {replicas}: {self.read(f'/brokers/topics/{topic}')}",
+            seconds_max,
+            every=0.1,
+        )
         holders = {n for n, b in self.brokers.items() if n not in replicas and b.log_dir.exists()}
         strays = [self.brokers[n].log_dir / f"{topic}-{index}" for n in holders]
         wait_until(lambda: not any(path.exists() for path in strays), "old copies are gone", 30)
