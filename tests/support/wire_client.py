@@ -15,7 +15,7 @@ from ottla.wire.keys import ApiKey
 class WireClient:
     """One connection to a broker."""
 
-    def __init__(self, address: str, seconds_max: float = 10) -> None:
+    def __init__(self, address: str, seconds_max: float = 60) -> None:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=seconds_max)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from enum import Enum
 from typing import Any
 
 from ottla.wire.apis import message_classes
+from ottla.wire.apis.api_versions import ApiVersionsRequest
 from ottla.wire.fields import Request
 from ottla.wire.headers import decode_response, frame_request
 from ottla.wire.keys import ApiKey
 
 HOST = "127.0.0.1"
-ANSWER_SECONDS_MAX = 20.0
+ANSWER_SECONDS_MAX = 30.0
+AFTERTHOUGHT_SECONDS = 0.3
 _SIZE = struct.Struct(">i")
 
 
@@ -22,6 +25,10 @@ class Outcome(Enum):
 
     CLOSED = "closed the connection"
     SILENT = "said nothing"
+
+
+def _is_readable(connection: socket.socket, seconds_max: float) -> bool:
+    return bool(select.select([connection], [], [], seconds_max)[0])
 
 
 class Connection:
@@ -63,8 +70,9 @@ class Connection:
         """Send bytes as they are; the frame that comes back, without its size."""
         try:
             connection = self._open()
-            connection.settimeout(seconds_max)
+            connection.settimeout(ANSWER_SECONDS_MAX)
             connection.sendall(data)
+            self._await_word(connection, seconds_max)
             (size,) = _SIZE.unpack(self._read(connection, _SIZE.size))
             return self._read(connection, size)
         except TimeoutError:
@@ -73,6 +81,16 @@ class Connection:
         except (ConnectionError, EOFError):
             self.close()
             return Outcome.CLOSED
+
+    def _await_word(self, connection: socket.socket, seconds_max: float) -> None:
+        """Until there is something to read. It is silence only if the broker answers others meanwhile: a
+        machine that stood still has said nothing either."""
+        if _is_readable(connection, seconds_max):
+            return
+        with Connection(self._port) as another:
+            another.call(ApiVersionsRequest(), 0)
+        if not _is_readable(connection, AFTERTHOUGHT_SECONDS):
+            raise TimeoutError
 
     def send(self, data: bytes) -> None:
         """Send bytes to which no answer is due."""

@@ -41,7 +41,7 @@ from ottla.wire.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequ
 
 Question = tuple[Any, int]
 MAX_I32, MIN_I32 = 2**31 - 1, -(2**31)
-WAIT_MS = 8_000
+WAIT_MS = 25_000
 TOPIC, BROKER = 2, 4
 SET, APPEND = 0, 2
 

@@ -346,7 +346,7 @@ def a_static_member_with_a_strange_id(talk: Talk) -> None:
 
 @CASES.add
 def a_silent_member_is_removed_after_its_session(talk: Talk) -> None:
-    a = talk.stable(session_timeout_ms=1_000)
+    a = talk.stable(session_timeout_ms=3_000)
     talk.heartbeat(a.member_id, a.generation_id)
     given = talk.join(by="b")
     talk.join(given.member_id, by="b")
@@ -356,8 +356,8 @@ def a_silent_member_is_removed_after_its_session(talk: Talk) -> None:
 
 @CASES.add
 def a_member_that_never_syncs_is_removed_after_the_rebalance_timeout(talk: Talk) -> None:
-    a = talk.stable(rebalance_timeout_ms=1_500)
-    quick: dict[str, Any] = {"rebalance_timeout_ms": 1_500}
+    quick: dict[str, Any] = {"rebalance_timeout_ms": 4_000}
+    a = talk.stable(**quick)
     given = talk.join(by="b", **quick)
     talk.send(talk.join_request(given.member_id, **quick), 9, "b")
     talk.heartbeat_until(a.member_id, a.generation_id, 27)
@@ -372,7 +372,7 @@ def a_member_that_never_syncs_is_removed_after_the_rebalance_timeout(talk: Talk)
 
 @CASES.add
 def a_member_that_does_not_come_back_is_left_behind(talk: Talk) -> None:
-    quick: dict[str, Any] = {"rebalance_timeout_ms": 1_500}
+    quick: dict[str, Any] = {"rebalance_timeout_ms": 3_000}
     a = talk.stable(**quick)
     given = talk.join(by="b", **quick)
     b = talk.join(given.member_id, by="b", **quick)
