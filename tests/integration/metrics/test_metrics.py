@@ -16,10 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from ottla.launch.cluster import Cluster
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.launch.refusal import LaunchRefused
-from support.ports import free_port
+from support.deaths import die
+from support.ports import first_of_free_ports
 from support.waiting import wait_until
-
-SHORT_SESSION = {"zookeeper.session.timeout.ms": "2000", "replica.lag.time.max.ms": "2000"}
 
 
 class Watched:
@@ -31,7 +30,7 @@ class Watched:
 
     def page(self, broker: int, path: str) -> str:
         with urllib.request.urlopen(
-            f"http://127.0.0.1:{self.metrics_port + broker}{path}", timeout=5
+            f"http://127.0.0.1:{self.metrics_port + broker}{path}", timeout=30
         ) as answer:
             text: str = answer.read().decode()
         return text
@@ -49,10 +48,9 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(zookeeper_server: EmbeddedZooKeeper) -> Iterator[Watched]:
-    port = free_port()
+    port = first_of_free_ports(3)
     with Cluster(
         3,
-        settings=SHORT_SESSION,
         racks=["left", "right"],
         metrics_port=port,
         zookeeper=f"{zookeeper_server.connect}/metrics-test",
@@ -63,12 +61,12 @@ def watched(zookeeper_server: EmbeddedZooKeeper) -> Iterator[Watched]:
 def test_counts_follow_what_clients_do_and_what_a_death_changes(watched: Watched) -> None:
     cluster = watched.cluster
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.create_topics([NewTopic("counted", 6, 3)])["counted"].result(20)
+    admin.create_topics([NewTopic("counted", 6, 3)])["counted"].result(60)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"})
     before = watched.total("kafka_server_brokertopicmetrics_messagesin_total", 0, 1, 2)
     for number in range(100):
         producer.produce("counted", b"v" * 100, partition=number % 6)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
     everybody = (0, 1, 2)
     assert watched.total("kafka_server_brokertopicmetrics_messagesin_total", *everybody) - before >= 100
@@ -77,7 +75,7 @@ def test_counts_follow_what_clients_do_and_what_a_death_changes(watched: Watched
     assert watched.total("kafka_controller_kafkacontroller_activecontrollercount", *everybody) == 1
     assert watched.total("kafka_server_replicamanager_underreplicatedpartitions", *everybody) == 0
 
-    cluster.brokers[2].kill()
+    die(cluster, 2)
     alive = (0, 1)
     wait_until(
         lambda: watched.total("kafka_server_replicamanager_underreplicatedpartitions", *alive) >= 6,
@@ -90,7 +88,11 @@ def test_counts_follow_what_clients_do_and_what_a_death_changes(watched: Watched
         30,
     )
     assert watched.total("kafka_controller_controllerstats_leaderelections_total", *alive) >= 2
-    assert watched.total("kafka_controller_kafkacontroller_offlinepartitionscount", *alive) == 0
+    wait_until(
+        lambda: watched.total("kafka_controller_kafkacontroller_offlinepartitionscount", *alive) == 0,
+        "every partition has a leader",
+        30,
+    )
     cluster.start_broker(2)
     wait_until(
         lambda: watched.total("kafka_server_replicamanager_underreplicatedpartitions", *everybody) == 0,
@@ -118,8 +120,8 @@ def test_health_tells_who_serves_and_what_is_no_page_is_said_so(watched: Watched
     ],
 )
 def test_odd_requests_are_answered_or_hung_up_on(watched: Watched, sent: bytes, status: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", watched.metrics_port), 5) as connection:
-        connection.settimeout(10)
+    with socket.create_connection(("127.0.0.1", watched.metrics_port), 60) as connection:
+        connection.settimeout(60)
         answer = b""
         try:
             connection.sendall(sent)
@@ -135,7 +137,7 @@ def test_odd_requests_are_answered_or_hung_up_on(watched: Watched, sent: bytes, 
 def test_racks_are_dealt_in_turn(watched: Watched) -> None:
     admin = AdminClient({"bootstrap.servers": watched.cluster.bootstrap_servers})
 
-    nodes = {node.id: node.rack for node in admin.describe_cluster().result(20).nodes}
+    nodes = {node.id: node.rack for node in admin.describe_cluster().result(60).nodes}
 
     assert nodes == {0: "left", 1: "right", 2: "left"}
 
