@@ -18,6 +18,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from support.apache import ApacheBroker, ApacheZooKeeper, wait_until_unregistered
+from support.deaths import end_session
 from support.ottla_broker import OttlaBroker
 from support.ports import free_port
 from support.waiting import wait_until
@@ -113,11 +114,7 @@ class MixedCluster:
         """kill -9, and ZooKeeper has noticed: seconds later by itself, or at once as if those had passed."""
         self.brokers[number].kill()
         if ends_session:
-            end = self.zk.transaction()
-            end.delete(f"/brokers/ids/{number}")
-            if self.controller == number:
-                end.delete("/controller")
-            end.commit()
+            end_session(self.zk, number)
         wait_until_unregistered(self.zookeeper.connect, number)
 
     def start_again(self, number: int) -> None:

@@ -15,7 +15,6 @@ def cluster() -> Iterator[Cluster]:
     settings = {
         "offsets.topic.num.partitions": "3",
         "default.replication.factor": "2",
-        "zookeeper.session.timeout.ms": "2000",
         "auto.leader.rebalance.enable": "false",
     }
     with Cluster(brokers=3, settings=settings, sync=False) as running:

@@ -15,6 +15,7 @@ from ottla.broker.decision_records import TOPIC
 from ottla.launch.cluster import Cluster
 from ottla.testing.cluster import ClusterUnderTest
 from support.commands import Run
+from support.deaths import die
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -84,7 +85,7 @@ def elect_preferred(done: Run, partition: str) -> None:
 def test_a_crash_and_the_way_back_are_told_with_rule_and_cause(cluster: Cluster, done: Run) -> None:
     partition = create(done, "1:2")
 
-    cluster.brokers[1].kill()
+    die(cluster, 1)
     dead = told(done, partition, ["new partition", "offline partition"])
     words = done("explain", partition).stdout
     screen = json.loads(done("describe", "--json").stdout)
@@ -147,10 +148,10 @@ def test_an_unclean_election_is_told_with_what_was_lost(cluster: Cluster, done: 
     acks = ("--request-required-acks", "1")
 
     done("console-producer", "--topic", topic, "--request-required-acks", "all", stdin=b"held by both\n")
-    cluster.brokers[0].kill()
+    die(cluster, 0)
     in_sync(done, partition, 2)
     done("console-producer", "--topic", topic, *acks, stdin=b"held by one\nheld by one\n")
-    cluster.brokers[2].kill()
+    die(cluster, 2)
     wait_until(lambda: explained(done, partition)["leader"] == -1, "nobody leads", 30)
     cluster.start_broker(0)
     wait_until(lambda: "unclean" in rules(explained(done, partition))[-1], "elected uncleanly", 30)
@@ -174,7 +175,7 @@ def test_a_controller_that_dies_with_its_partitions_leaves_the_story_to_the_next
     others = [number for number in range(3) if number != controller]
     partition = create(done, f"{controller}:{others[0]}")
 
-    cluster.brokers[controller].kill()
+    die(cluster, controller)
     story = told(done, partition, ["new partition", "offline partition"])
     cluster.start_broker(controller)
     in_sync(done, partition, others[0], controller)

@@ -79,7 +79,6 @@ def cluster() -> Iterator[Cluster]:
         "auto.create.topics.enable": "false",
         "default.replication.factor": "2",
         "offsets.topic.num.partitions": "3",
-        "zookeeper.session.timeout.ms": "2000",
     }
     with Cluster(brokers=3, settings=settings, sync=False) as running:
         yield running

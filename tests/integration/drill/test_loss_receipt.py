@@ -12,6 +12,7 @@ from kazoo.client import KazooClient
 
 from ottla.launch.cluster import Cluster
 from support.commands import Ran, run_here
+from support.deaths import die
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -62,13 +63,12 @@ class Lossy:
         assert errors == []
 
     def kill(self, number: int) -> None:
-        self.cluster.brokers[number].kill()
-        wait_until(lambda: not self.zk.exists(f"/brokers/ids/{number}"), f"broker {number} is gone", 30)
+        die(self.cluster, number)
 
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lossy]:
-    settings = {"zookeeper.session.timeout.ms": "2000", "auto.leader.rebalance.enable": "false"}
+    settings = {"auto.leader.rebalance.enable": "false"}
     data_dir = tmp_path_factory.mktemp("lossy")
     with Cluster(brokers=3, data_dir=data_dir, settings=settings, sync=False) as cluster:
         lossy = Lossy(cluster)

@@ -20,5 +20,5 @@ def cluster() -> Iterator[Cluster]:
         "group.min.session.timeout.ms": "1000",
         "group.initial.rebalance.delay.ms": "100",
     }
-    with Cluster(brokers=3, settings=settings) as running:
+    with Cluster(brokers=3, settings=settings, sync=False) as running:
         yield running
