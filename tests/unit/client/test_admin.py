@@ -24,7 +24,10 @@ from ottla.wire.apis.describe_configs import DescribeConfigsResponse, DescribeCo
 from ottla.wire.apis.describe_groups import DescribedGroup, DescribeGroupsResponse
 from ottla.wire.apis.elect_leaders import ElectLeadersResponse
 from ottla.wire.apis.find_coordinator import FindCoordinatorResponse
-from ottla.wire.apis.incremental_alter_configs import IncrementalAlterConfigsResponse
+from ottla.wire.apis.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
 from ottla.wire.apis.list_groups import ListedGroup, ListGroupsResponse
 from ottla.wire.apis.metadata import MetadataResponse, MetadataResponseTopic
 from ottla.wire.keys import ApiKey
@@ -159,6 +162,47 @@ def test_a_brokers_settings_are_asked_of_that_broker() -> None:
     assert len(rows) == 2
     asked = {m.resources[0].resource_name: b for b, _, m in cluster.requests(ApiKey.DESCRIBE_CONFIGS)}
     assert asked["2"] == 2
+
+
+@pytest.mark.parametrize("controller_knows", [True, False])
+def test_the_settings_of_a_topic_that_a_broker_has_not_heard_of_are_the_controllers_to_tell(
+    controller_knows: bool,
+) -> None:
+    cluster = FakeCluster()
+    cluster.controller = 2
+    unknown, known = (
+        DescribeConfigsResult(error_code=code, resource_type=ResourceType.TOPIC, resource_name="t")
+        for code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE)
+    )
+    answers = [unknown, known if controller_knows else unknown]
+    cluster.script(ApiKey.DESCRIBE_CONFIGS, *(DescribeConfigsResponse(results=[row]) for row in answers))
+
+    (row,) = cluster.run(describe_configs(cluster.engine, [(ResourceType.TOPIC, "t")]))
+
+    assert (row.error_code == 0) is controller_knows
+    assert cluster.requests(ApiKey.DESCRIBE_CONFIGS)[-1][0] == 2
+
+
+def test_settings_of_topics_that_a_broker_has_not_heard_of_are_altered_by_the_controller() -> None:
+    cluster = FakeCluster()
+    cluster.controller = 2
+    done, unknown, late = (
+        AlterConfigsResourceResponse(error_code=code, resource_type=ResourceType.TOPIC, resource_name=name)
+        for name, code in (("old", 0), ("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ("new", 0))
+    )
+    cluster.script(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        IncrementalAlterConfigsResponse(responses=[done, unknown]),
+        IncrementalAlterConfigsResponse(responses=[late]),
+    )
+    week = {"retention.ms": (ConfigOperation.SET, "604800000")}
+    changes = {(ResourceType.TOPIC, name): week for name in ("old", "new")}
+
+    rows = cluster.run(alter_configs(cluster.engine, changes))
+
+    assert [(row.resource_name, row.error_code) for row in rows] == [("old", 0), ("new", 0)]
+    broker, _, again = cluster.requests(ApiKey.INCREMENTAL_ALTER_CONFIGS)[-1]
+    assert (broker, [row.resource_name for row in again.resources]) == (2, ["new"])
 
 
 def test_single_settings_are_altered() -> None:

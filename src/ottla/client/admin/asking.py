@@ -14,6 +14,7 @@ R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
 GROUP, TRANSACTION = 0, 1
+SECOND_OPINION_MS = 2_000
 _LAST_VERSION_WITH_ONE_KEY = 3
 
 _MOVED = frozenset(
@@ -119,6 +120,21 @@ def ask_all(
     for broker, task in tasks.items():
         answers[broker] = yield from engine.join(task)
     return answers
+
+
+def hear_controller(
+    engine: Engine, controller: int, message: Request, response: type[R]
+) -> Operation[R | None]:
+    """What the controller says, if there is one and it answers soon: a second opinion.
+
+    Brokers hear of a new topic one after the other; the controller has answered for it.
+    """
+    if controller < 0:
+        return None
+    try:
+        return (yield from ask_target(engine, controller, message, response, SECOND_OPINION_MS))
+    except ClientError:
+        return None
 
 
 def know_brokers(engine: Engine, timeout_ms: int | None = None) -> Operation[None]:

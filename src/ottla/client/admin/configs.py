@@ -1,11 +1,15 @@
-"""Settings of topics and brokers, described and altered. A broker's own settings are asked of that broker."""
+"""Settings of topics and brokers, described and altered. A broker's own settings are asked of that broker.
+
+Any broker is asked for a topic's; one that has not heard of the topic yet is not the last to be asked.
+"""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
-from ottla.client.admin.asking import ask_target
+from ottla.client.admin.asking import ask_target, hear_controller, know_brokers
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import ANY_BROKER, Operation, Target
+from ottla.model.errors import ErrorCode
 from ottla.wire.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -63,6 +67,11 @@ def describe_configs(
             resources=rows, include_synonyms=include_synonyms, include_documentation=include_documentation
         )
         response = yield from ask_target(engine, target, request, DescribeConfigsResponse, timeout_ms)
+        if any(_is_unheard_of(row) for row in response.results):
+            yield from know_brokers(engine, timeout_ms)
+            controller = engine.metadata.controller_id
+            second = yield from hear_controller(engine, controller, request, DescribeConfigsResponse)
+            response = response if second is None else second
         results += response.results
     return results
 
@@ -90,8 +99,21 @@ def alter_configs(
         ]
         request = IncrementalAlterConfigsRequest(resources=rows, validate_only=validate_only)
         response = yield from ask_target(engine, target, request, IncrementalAlterConfigsResponse, timeout_ms)
+        known = [row for row in response.responses if not _is_unheard_of(row)]
+        if len(known) < len(response.responses):
+            yield from know_brokers(engine, timeout_ms)
+            done = {(row.resource_type, row.resource_name) for row in known}
+            request.resources = [row for row in rows if (row.resource_type, row.resource_name) not in done]
+            controller = engine.metadata.controller_id
+            second = yield from hear_controller(engine, controller, request, IncrementalAlterConfigsResponse)
+            response.responses = response.responses if second is None else known + second.responses
         results += response.responses
     return results
+
+
+def _is_unheard_of(row: DescribeConfigsResult | AlterConfigsResourceResponse) -> bool:
+    is_topic = row.resource_type == ResourceType.TOPIC
+    return is_topic and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _by_target(resources: Iterable[Resource]) -> dict[Target, list[Resource]]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from ottla.client.admin.asking import ask_any, ask_controller, ask_target, know_brokers, until_done
+from ottla.client.admin.asking import ask_any, ask_controller, hear_controller, know_brokers, until_done
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import Operation, ask
-from ottla.client.errors import BrokerError, ClientError, ConnectionLost
+from ottla.client.errors import BrokerError, ConnectionLost
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.create_partitions import (
@@ -38,7 +38,6 @@ from ottla.wire.apis.delete_topics import (
 )
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-SECOND_OPINION_MS = 2_000
 _NOT_HEARD_OF = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 ADMIN_TIMEOUT_MS = 30_000
 """How long a broker may wait for the cluster to follow."""
@@ -57,7 +56,7 @@ def describe_topics(
         return (yield from _ask_for_all(engine, request, timeout_ms))
     answer = yield from ask_any(engine, request, MetadataResponse, timeout_ms)
     if any(row.error_code in _NOT_HEARD_OF for row in answer.topics):
-        second = yield from _hear_controller(engine, answer.controller_id, request)
+        second = yield from hear_controller(engine, answer.controller_id, request, MetadataResponse)
         return answer if second is None else second
     return answer
 
@@ -67,22 +66,11 @@ def _ask_for_all(
 ) -> Operation[MetadataResponse]:
     """Nothing in a list of all topics says that one is missing: the controller is asked first."""
     yield from know_brokers(engine, timeout_ms)
-    answer = yield from _hear_controller(engine, engine.metadata.controller_id, request)
+    controller = engine.metadata.controller_id
+    answer = yield from hear_controller(engine, controller, request, MetadataResponse)
     if answer is None:
         answer = yield from ask_any(engine, request, MetadataResponse, timeout_ms)
     return answer
-
-
-def _hear_controller(
-    engine: Engine, controller: int, request: MetadataRequest
-) -> Operation[MetadataResponse | None]:
-    """What the controller says, if there is one and it answers soon."""
-    if controller < 0:
-        return None
-    try:
-        return (yield from ask_target(engine, controller, request, MetadataResponse, SECOND_OPINION_MS))
-    except ClientError:
-        return None
 
 
 def a_topic(
