@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ottla.cli.main import main
 
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 
 
 @dataclass(frozen=True, slots=True)

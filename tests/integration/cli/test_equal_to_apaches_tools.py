@@ -73,7 +73,8 @@ def prepared(both: Both) -> Both:
     return both
 
 
-EARLY = ("--partition", "0", "--from-beginning", "--timeout-ms", "1500")
+EARLY = ("--partition", "0", "--from-beginning", "--max-messages", "1")
+"""All of that partition: one key of the six is hashed to it."""
 LOOKS: list[tuple[str, tuple[str, ...]]] = [
     ("topics", ("--describe", "--topic", SAME)),
     ("topics", ("--list", "--exclude-internal", "--topic", "com.*")),

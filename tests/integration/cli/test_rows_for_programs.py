@@ -54,7 +54,7 @@ def test_records_are_objects_one_a_line(topic: str, done: Run) -> None:
         stdin="a:ä\n".encode(),
     )
     read = done(
-        "console-consumer", "--topic", topic, "--from-beginning", "--timeout-ms", "3000", "--output", "json"
+        "console-consumer", "--topic", topic, "--from-beginning", "--timeout-ms", "6000", "--output", "json"
     )
 
     records = [json.loads(line) for line in read.stdout.splitlines()]

@@ -291,11 +291,11 @@ def target_of(link: Path) -> str:
 def test_ctrl_c_ends_what_would_never_end(cluster: Cluster) -> None:
     running = {call: started(cluster, call, subprocess.DEVNULL) for call in LONG}
     for call, process in running.items():
-        wait_until(lambda p=process: has_reached(cluster, p), f"{call} has reached the cluster", 30)  # type: ignore[misc]
+        wait_until(lambda p=process: has_reached(cluster, p), f"{call} has reached the cluster", 90)  # type: ignore[misc]
     ended = {}
     for call, process in running.items():
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=90)
         ended[call] = (process.returncode, b"Traceback" in errors)
 
     assert ended == dict.fromkeys(LONG, (130, False))
@@ -312,7 +312,7 @@ def test_a_reader_that_is_gone_ends_the_command(cluster: Cluster) -> None:
         os.close(read)
     ended = {}
     for call, process in running.items():
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=90)
         ended[call] = b"Traceback" in errors or b"Exception ignored" in errors
 
     assert ended == dict.fromkeys(calls, False)
@@ -324,7 +324,7 @@ def test_watch_ends_when_its_reader_has_seen_enough_though_nothing_happens(clust
     first = process.stdout.readline()
     process.stdout.close()
     process.stdout = None
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=90)
 
     assert first.startswith(b"cluster ")
     assert errors == b""
