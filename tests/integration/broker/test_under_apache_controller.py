@@ -33,7 +33,7 @@ class Mixed:
 
     def leaders(self, topic: str) -> dict[int, int]:
         """By Ottla's own Metadata."""
-        found = self.admin.list_topics(topic, timeout=10).topics[topic]
+        found = self.admin.list_topics(topic, timeout=30).topics[topic]
         return {number: row.leader for number, row in found.partitions.items() if row.leader >= 0}
 
 
@@ -44,6 +44,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         ottla = OttlaBroker(1, apache.zk_connect, log_dir=directory / "ottla" / "data")
         try:
             ottla.start({0, 1})
+            apache.brokers[0].wait_usable({0, 1})
             yield Mixed(apache, ottla)
         finally:
             ottla.stop()
@@ -69,7 +70,7 @@ def test_the_registration_has_the_keys_and_types_of_apaches(mixed: Mixed) -> Non
 
 
 def test_both_brokers_tell_the_same_of_the_cluster(mixed: Mixed) -> None:
-    ours, theirs = mixed.admin.list_topics(timeout=10), mixed.at_apache.list_topics(timeout=10)
+    ours, theirs = mixed.admin.list_topics(timeout=30), mixed.at_apache.list_topics(timeout=30)
 
     assert ours.cluster_id == theirs.cluster_id
     assert ours.controller_id == theirs.controller_id == 0
@@ -108,7 +109,7 @@ def test_records_go_through_a_cluster_of_both(mixed: Mixed) -> None:
 
 
 def test_a_topic_that_a_client_of_ottla_names_is_created(mixed: Mixed) -> None:
-    mixed.admin.list_topics("named", timeout=10)
+    mixed.admin.list_topics("named", timeout=30)
 
     wait_until(lambda: mixed.leaders("named") != {}, "the topic has a leader", 30)
 
@@ -154,13 +155,17 @@ def test_a_controlled_shutdown_moves_leaderships_before_the_end(mixed: Mixed) ->
 
     assert code == 0
     assert "controlled shutdown succeeded broker=1" in mixed.ottla.log_text()
-    found = mixed.at_apache.list_topics("moved", timeout=10).topics["moved"]
-    assert {row.leader for row in found.partitions.values()} == {0}
+
+    def leaders_at_apache() -> set[int]:
+        found = mixed.at_apache.list_topics("moved", timeout=30).topics["moved"]
+        return {row.leader for row in found.partitions.values()}
+
+    wait_until(lambda: leaders_at_apache() == {0}, lambda: f"Apache leads alone: {leaders_at_apache()}", 30)
     mixed.ottla.start({0, 1})
     wait_until(
         lambda: all(
             sorted(row.isrs) == [0, 1]
-            for row in mixed.at_apache.list_topics("moved", timeout=10).topics["moved"].partitions.values()
+            for row in mixed.at_apache.list_topics("moved", timeout=30).topics["moved"].partitions.values()
         ),
         "the broker is in sync again",
         60,

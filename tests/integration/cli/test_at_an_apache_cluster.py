@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
 from support.apache import ApacheCluster, apache_cluster
 from support.commands import Ran, run_command, run_here
 from support.waiting import wait_until
+from support.wire_client import WireClient
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -22,13 +23,15 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheCluster]:
         yield running
 
 
-def led_by(leader: int, done: Callable[..., Ran]) -> list[Any] | None:
-    """The topic as it is described, if it has this leader twice in a row."""
-    told = [
-        json.loads(done("topics", "--describe", "--topic", "foreign", "--output", "json").stdout)
-        for _ in range(2)
-    ]
-    return told[0] if all(each[0]["leader"] == leader for each in told) else None
+def all_know(apache: ApacheCluster, leader: int) -> bool:
+    """Whether each broker, asked by itself, names this leader of the topic's one partition."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="foreign")], allow_auto_topic_creation=False)
+    named = []
+    for broker in apache.brokers.values():
+        with WireClient(broker.address) as client:
+            (topic,) = client.ask(request, 9).topics
+        named += [row.leader_id for row in topic.partitions] or [-1]
+    return set(named) == {leader}
 
 
 def test_the_tools_work_at_apaches_brokers(apache: ApacheCluster, tmp_path: Path) -> None:
@@ -44,6 +47,7 @@ def test_the_tools_work_at_apaches_brokers(apache: ApacheCluster, tmp_path: Path
     before.write_text('{"partitions": [{"topic": "foreign", "partition": 0, "offset": 1}]}')
 
     done("topics", "--create", "--topic", "foreign", "--replica-assignment", "1:2")
+    wait_until(lambda: all_know(apache, 1), "every broker knows the topic")
     done("configs", "--alter", "--topic", "foreign", "--add-config", "retention.ms=7000000")
     done("console-producer", "--topic", "foreign", stdin=b"one\ntwo\nthree\n")
     read = done(
@@ -56,7 +60,8 @@ def test_the_tools_work_at_apaches_brokers(apache: ApacheCluster, tmp_path: Path
         "leader-election", "--election-type", "preferred", "--topic", "foreign", "--partition", "0"
     )
     # Apache's brokers hear of an election one after the other, and a tool may ask any of them.
-    described = wait_until(lambda: led_by(2, done), "every broker knows the leader")
+    wait_until(lambda: all_know(apache, 2), "every broker knows the leader")
+    described = json.loads(done("topics", "--describe", "--topic", "foreign", "--output", "json").stdout)
     told = json.loads(done("explain", "foreign-0", "--json").stdout)
     words = done("explain", "foreign-0").stdout
 

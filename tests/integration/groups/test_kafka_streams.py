@@ -91,7 +91,7 @@ class Application:
                 self._found[message.key().decode()] = set(message.value().decode().split(","))
             return self._found == wanted
 
-        wait_until(is_complete, f"{self._written} lines are found:\n{self.story()}", 60)
+        wait_until(is_complete, lambda: f"{self._written} lines are found:\n{self.story()}", 120)
 
     def story(self) -> str:
         return "\n".join(instance.output.read_text()[-500:] for instance in self._instances)
@@ -126,7 +126,7 @@ def test_an_application_outlives_its_coordinator_and_an_instance(cluster: Cluste
         application.write(LINES)
         second = application.start()
         wait_until(
-            lambda: "state RUNNING" in second.output.read_text(), "the second instance has a share", 60
+            lambda: "state RUNNING" in second.output.read_text(), "the second instance has a share", 120
         )
         application.has_found_all()
         cluster.start_broker(dead)
@@ -145,6 +145,6 @@ def test_who_wants_exactly_once_is_told_at_once_that_it_is_not_there(
         application.write(1)
         instance = application.start(**{"processing.guarantee": "exactly_once_v2"})
 
-        assert instance.exit_code(30) == 0
+        assert instance.exit_code(120) == 0
         said = application.story()
         assert "processing.guarantee=at_least_once" in said, said

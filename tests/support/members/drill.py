@@ -196,7 +196,7 @@ class Drill:
         self.members.remove(member)
         return member
 
-    def settled(self, partitions: int, seconds_max: float = 60) -> None:
+    def settled(self, partitions: int, seconds_max: float = 120) -> None:
         """Until every partition has one owner among the members and every member that can has a share."""
 
         def is_settled() -> bool:
@@ -217,7 +217,7 @@ class Drill:
         they do not say when they have asked."""
         time.sleep(3 * METADATA_MAX_AGE_MS / 1_000)
 
-    def progresses(self, seconds_max: float = 60) -> None:
+    def progresses(self, seconds_max: float = 120) -> None:
         """Until the group has committed what is written now."""
         with self.truth.lock:
             before = len(self.truth.delivered)
@@ -230,7 +230,7 @@ class Drill:
         with self.truth.lock:
             return len(self.truth.delivered) > before + 20
 
-    def finish(self, seconds_max: float = 60) -> None:
+    def finish(self, seconds_max: float = 120) -> None:
         """No more is written; all of it is read."""
         self._is_over.set()
         self._writer.join()
@@ -238,13 +238,15 @@ class Drill:
         assert not self._failures
         wanted = self.produced
         deadline = time.monotonic() + seconds_max
-        while len(set(self.truth.delivered.values())) < wanted and time.monotonic() < deadline:
+        while (missing := self._missing(wanted)) and time.monotonic() < deadline:
             self.check()
             time.sleep(0.05)
-        with self.truth.lock:
-            missing = set(range(wanted)) - set(self.truth.delivered.values())
         assert not missing, f"never delivered: {sorted(missing)[:20]} of {wanted}\n{self.story()}"
         self.check()
+
+    def _missing(self, wanted: int) -> set[int]:
+        with self.truth.lock:
+            return set(range(wanted)) - set(self.truth.delivered.values())
 
     def check(self) -> None:
         """Nothing was undone so far, and nobody who is counted on has gone."""
