@@ -34,6 +34,8 @@ class Recorder:
         self._upstream_port = upstream_port
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._is_over = False
         self._listener = socket.create_server((HOST, self.port))
 
     def __enter__(self) -> Recorder:
@@ -41,12 +43,15 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._is_over = True
         for each in (self._listener, *self._sockets):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-            each.close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
+        for each in (self._listener, *self._sockets):
+            each.close()
 
     def _run(self, target: object, *args: object) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)  # type: ignore[arg-type]
@@ -65,11 +70,16 @@ class Recorder:
             except OSError:
                 client.close()
                 continue
-            conversation = Conversation()
-            self.conversations.append(conversation)
-            self._sockets += [client, broker]
-            self._run(_pass_on, client, broker, conversation.requests)
-            self._run(_pass_on, broker, client, conversation.responses)
+            with self._lock:
+                if self._is_over:
+                    client.close()
+                    broker.close()
+                    return
+                conversation = Conversation()
+                self.conversations.append(conversation)
+                self._sockets += [client, broker]
+                self._run(_pass_on, client, broker, conversation.requests)
+                self._run(_pass_on, broker, client, conversation.responses)
 
 
 def _pass_on(source: socket.socket, target: socket.socket, frames: list[bytes]) -> None:

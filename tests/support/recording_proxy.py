@@ -30,6 +30,8 @@ class RecordingProxy:
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self._sockets: list[socket.socket] = [self._listener]
         self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._is_over = False
 
     def __enter__(self) -> Self:
         self._start(self._accept)
@@ -38,13 +40,13 @@ class RecordingProxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with self._lock:
+            self._is_over = True
         for sock in self._sockets:
-            try:
+            with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
         for sock in self._sockets:
             sock.close()
 
@@ -64,11 +66,16 @@ class RecordingProxy:
             except OSError:
                 client.close()
                 continue
-            self._sockets += (client, server)
-            conversation = Conversation()
-            self.conversations.append(conversation)
-            self._start(self._pass_on, client, server, conversation.said)
-            self._start(self._pass_on, server, client, conversation.answered)
+            with self._lock:
+                if self._is_over:
+                    client.close()
+                    server.close()
+                    return
+                self._sockets += (client, server)
+                conversation = Conversation()
+                self.conversations.append(conversation)
+                self._start(self._pass_on, client, server, conversation.said)
+                self._start(self._pass_on, server, client, conversation.answered)
 
     def _pass_on(self, source: socket.socket, sink: socket.socket, record: bytearray) -> None:
         try:

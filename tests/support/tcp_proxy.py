@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Self, TypeVar
 
 T = TypeVar("T")
-_STEP_LIMIT_S = 10.0
+_STEP_LIMIT_S = 60.0
 
 
 class Way(Enum):
@@ -126,13 +126,17 @@ class TcpProxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _shut_down(self) -> None:
+        """Nobody is left: neither who talks, nor who was accepted a moment ago and has not been served."""
         assert self._server is not None, "the proxy was started"
-        self._server.close()
-        tasks = list(self._connections)
+        for listening in self._server.sockets:  # a server that is closed cannot take leave of them
+            self._loop.remove_reader(listening.fileno())
+        self._is_refusing = True
         self._cut()
-        for task in tasks:
+        for task in self._connections:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+        self._server.close()
 
     def _cut(self) -> None:
         for writers in self._connections.values():
