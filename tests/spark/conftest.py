@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from ottla.launch.cluster import Cluster
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_to_the_next() -> Iterator[None]:
+    """What Spark's gateway leaves to the collector is collected here; later it would fail another test."""
+    yield
+    collect_quietly()
+
+
+def collect_quietly() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers of ours."""
@@ -34,7 +47,4 @@ def spark() -> Iterator[SparkSession]:
     session: Any = spark_session("local[2]", app_name="tests", settings=settings, is_brief=True)
     yield session
     session.stop()
-    with warnings.catch_warnings():
-        # Spark's gateway leaves its sockets to the collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    collect_quietly()
