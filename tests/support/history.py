@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,13 +70,13 @@ def live_through(cluster: ApacheCluster, directory: Path) -> History:
     assert first.shut_down() in (0, 143), first.log_tail()
     _produce_all(cluster, era=1)
     first.restart({1, 2})
-    wait_until(lambda: _lead_again(admin), "the first broker leads again", 60, every=0.5)
+    wait_until(lambda: _lead_again(admin), "the first broker leads again", 90, every=0.5)
     open_ended = _produce_all(cluster, era=2)
     wait_for_all(admin.delete_records([TopicPartition("trimmed", 0, TRIMMED_AT)]))
     _commit_offsets(admin, cluster)
-    wait_until(lambda: _is_tidied(first.log_dir), "retention and compaction have worked")
+    wait_until(lambda: _is_tidied(first.log_dir), "retention and compaction have worked", 90)
     left = History.in_directory(directory)
-    shutil.copytree(first.log_dir, left.running)
+    shutil.copytree(first.log_dir, left.running, copy_function=_copy_if_there)
     second.kill()
     assert first.shut_down() in (0, 143), first.log_tail()
     shutil.copytree(first.log_dir, left.stopped)
@@ -83,9 +84,15 @@ def live_through(cluster: ApacheCluster, directory: Path) -> History:
     return left
 
 
+def _copy_if_there(source: str, target: str) -> None:
+    """A running broker renames and removes files while they are copied; kill -9 would leave none either."""
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)
+
+
 def _lead_again(admin: AdminClient) -> bool:
     wait_for_all({"election": admin.elect_leaders(ElectionType.PREFERRED)})
-    topics = admin.list_topics(timeout=10).topics
+    topics = admin.list_topics(timeout=30).topics
     partitions = [topics[name].partitions[0] for name in TOPICS]
     return all(partition.leader == 1 and len(partition.isrs) == 2 for partition in partitions)
 
@@ -98,7 +105,7 @@ def _client(cluster: ApacheCluster, **settings: Any) -> dict[str, Any]:
 def wait_for_all(futures: Any) -> None:
     """Every answer of an admin call, or its error."""
     for future in futures.values():
-        future.result(30)
+        future.result(60)
 
 
 def _produce_all(cluster: ApacheCluster, era: int) -> Producer:
@@ -114,14 +121,14 @@ def _produce_all(cluster: ApacheCluster, era: int) -> Producer:
                 )
             plain.produce("compacted", _value(era, index), key=f"key-{index % 9}")
             if index % 20 == 19:
-                plain.flush(30)
+                plain.flush(60)
         plain.produce("compacted", None, key=f"key-{number}")
-        assert plain.flush(30) == 0
+        assert plain.flush(60) == 0
     idempotent = Producer(_client(cluster, **{"enable.idempotence": True, "compression.type": "lz4"}))
     for index in range(120):
         idempotent.produce("idempotent", _value(era, index), key=str(index))
         if index % 10 == 9:
-            assert idempotent.flush(30) == 0
+            assert idempotent.flush(60) == 0
     return _transact(cluster, era)
 
 
@@ -131,20 +138,20 @@ def _transact(cluster: ApacheCluster, era: int) -> Producer:
         for index in range(15):
             producer.produce("transactional", _value(era, index), key=str(index))
             producer.produce("compacted", _value(era, index), key=f"txn-{index % 4}")
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         if number % 3 == 0:
-            producer.abort_transaction(30)
+            producer.abort_transaction(60)
         else:
-            producer.commit_transaction(30)
+            producer.commit_transaction(60)
     open_ended = _transactional(cluster, f"open-ended-{era}")
     open_ended.produce("transactional", b"never decided", key=b"open")
-    assert open_ended.flush(30) == 0
+    assert open_ended.flush(60) == 0
     return open_ended
 
 
 def _transactional(cluster: ApacheCluster, name: str) -> Producer:
     producer = Producer(_client(cluster, **{"transactional.id": name, "transaction.timeout.ms": 600_000}))
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     return producer
 
@@ -152,13 +159,13 @@ def _transactional(cluster: ApacheCluster, name: str) -> Producer:
 def _commit_offsets(admin: AdminClient, cluster: ApacheCluster) -> None:
     consumer = Consumer(_client(cluster, **{"group.id": "readers", "auto.offset.reset": "earliest"}))
     consumer.subscribe(["plain"])
-    wait_until(lambda: consumer.poll(1), "a member of the group reads")
+    wait_until(lambda: consumer.poll(1), "a member of the group reads", 90)
     consumer.commit(asynchronous=False)
     producer = _transactional(cluster, "offset-committer")
     producer.send_offsets_to_transaction(
         [TopicPartition("plain", 0, 11, "noted")], consumer.consumer_group_metadata(), 30
     )
-    producer.commit_transaction(30)
+    producer.commit_transaction(60)
     consumer.close()
     lone = ConsumerGroupTopicPartitions("lone", [TopicPartition("idempotent", 0, 3)])
     wait_for_all(admin.alter_consumer_group_offsets([lone]))
