@@ -1,6 +1,5 @@
 """A broker with many logs closes them in one sync, which promises as much as one sync each."""
 
-import os
 from pathlib import Path
 from random import Random
 
@@ -15,6 +14,7 @@ from ottla.storage.log import Log
 from ottla.storage.log_dirs import SYNCED_ONE_BY_ONE_MAX, LogDirs
 from ottla.storage.outcomes import FlushWork
 from support.log_builders import a_batch, appended
+from unit.storage.test_os_disk import open_below
 
 MANY = SYNCED_ONE_BY_ONE_MAX + 5
 CONFIG = LogConfig(segment_bytes=100_000)
@@ -61,18 +61,18 @@ def test_many_logs_on_the_real_disk_are_closed_and_found_again(tmp_path: Path) -
 
 def test_logs_are_closed_within_the_bound_on_open_files(tmp_path: Path) -> None:
     dirs = dirs_with_logs(OsDisk(), str(tmp_path), open_files_max=4)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_below(tmp_path)
     most = 0
 
     class Watched(Log):
-        """Counts this process's open files after each log has written what a clean restart wants."""
+        """Counts the open files of logs after each has written what a clean restart wants."""
 
         __slots__ = ()
 
         def closing_work(self) -> FlushWork:
             nonlocal most
             work = super().closing_work()
-            most = max(most, len(os.listdir("/proc/self/fd")))
+            most = max(most, open_below(tmp_path))
             return work
 
     for log in dirs.logs.values():
