@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.apache import ApacheCluster, JavaError, brokers_known_to, java_harness, kafka_jars, run_tool
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -61,7 +62,8 @@ def test_brokers_are_killed_paused_and_return(tmp_path: Path) -> None:
         first.pause()
         first.resume()
 
-        assert brokers_known_to(first.port) == {1, 2}
+        # That the second knows both is no word of the first.
+        wait_until(lambda: brokers_known_to(first.port) == {1, 2}, "the first broker knows both")
         assert second.shut_down() in (0, 143)
         assert "shut down completed" in second.log_text()
     finally:
