@@ -99,7 +99,7 @@ class Run:
         config = SOAK_RETENTION if self.options.is_soak else FOR_EVER
         self._cluster.create_topic(self.options.partitions, config)
         self._probe.start()
-        wait_until(self._probe.are_all_led, "every partition is led", 30)
+        wait_until(self._probe.are_all_led, "every partition is led", 90)
         each = self.options.rate / self.options.producers
         for number in range(self.options.producers):
             self._hire(
@@ -116,7 +116,7 @@ class Run:
             self._hire("member", f"member-{number}", group=GROUP, strategy=strategy)
         numbers = [broker.number for broker in self._cluster.brokers]
         self._hire("churn", "churn", seed=self.options.seed, brokers=numbers)
-        wait_until(lambda: counted(self._histories) > 0, "the first record is acknowledged", 30)
+        wait_until(lambda: counted(self._histories) > 0, "the first record is acknowledged", 90)
         if self.options.is_soak:
             self._sampler.start()
         self._tell(f"{len(numbers)} brokers under load after {time.monotonic() - self._began:.1f} s")
@@ -205,7 +205,7 @@ class Run:
         for name in ("churn", "producer"):
             for worker in self._of_kind(name):
                 worker.stop()
-        self._await(lambda: self._are_running() and self._probe.are_all_led(), CONVERGE_SECONDS_MAX)
+        self._await(lambda: self._are_running() and self._probe.are_all_led(), self._converge_s)
         self._end(self._of_kind("churn") + self._of_kind("producer"), "its last records")
         self._await_whole()
         ends = self._offsets_that_stay() if self.options.is_soak else self._offsets()
@@ -226,11 +226,15 @@ class Run:
         self._await_whole()  # what is compared afterwards is what the disks hold now
         self._tell(f"healed and drained in {time.monotonic() - began:.1f} s")
 
+    @property
+    def _converge_s(self) -> float:
+        return CONVERGE_SECONDS_MAX + self.options.slack_s
+
     def _await_whole(self) -> None:
         """By answers of from now on: what was asked for last, a move of replicas say, must show in them."""
         since = time.monotonic()
         if not self._await(
-            lambda: self._are_running() and self._probe.why_not_whole(since) is None, CONVERGE_SECONDS_MAX
+            lambda: self._are_running() and self._probe.why_not_whole(since) is None, self._converge_s
         ):
             why = self._probe.why_not_whole(since)
             self.outcome.problems.append(f"not whole after all faults healed: {why}")

@@ -20,13 +20,14 @@ from ottla.wire.apis.metadata import (
 )
 
 EVERYONE = (1, 2, 3)
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
 def probe(tmp_path: Path) -> Iterator[Probe]:
     history = HistoryFile(tmp_path, "probe")
     brokers: list[Any] = [SimpleNamespace(number=number) for number in EVERYONE]
-    yield Probe(brokers, "chaos", 1, history)
+    yield Probe(brokers, "chaos", 1, history, PATIENCE_S)
     history.close()
 
 

@@ -11,14 +11,18 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
+from ottla.broker.decision_records import TOPIC
 from ottla.cli.tools.reassignment import checked_plan
 from ottla.cli.tools.reassignment_plan import read_plan
-from ottla.client.admin.topics import a_topic, create_topics
+from ottla.client.admin.topics import a_topic, create_topics, describe_topics
 from ottla.client.blocking import Client
+from ottla.client.fetching.offsets import LATEST, list_offsets
 from ottla.launch.cluster import Cluster
+from ottla.model.ids import TopicPartition
 from ottla.spark.jobs import JOBS, aggregate, archive, audit, elections, plan, replay, validate
 from ottla.spark.jobs.balance import balanced, leaders_on
 from ottla.spark.replicas import SCHEMA
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -211,8 +215,18 @@ def test_an_audit_of_a_topic_that_is_not_there_is_not_well(spark: SparkSession, 
     assert [table.rows for table in report.tables] == [[("no-such-topic",)]]
 
 
+def decisions(cluster: Cluster) -> int:
+    """How many are written down."""
+    with Client(cluster.bootstrap_servers) as client:
+        if client.run(describe_topics, [TOPIC]).topics[0].error_code:
+            return 0
+        partition = TopicPartition(TOPIC, 0)
+        return client.run(list_offsets, {partition: LATEST})[partition].offset
+
+
 def test_elections_are_counted_and_drawn(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
     write(cluster, "elected", [b"x"])
+    wait_until(lambda: decisions(cluster) >= 2, "the controller has told what it decided", 60)
     picture = tmp_path / "elections.html"
     options = elections.ElectionsOptions(bootstrap_servers=cluster.bootstrap_servers, picture=str(picture))
 

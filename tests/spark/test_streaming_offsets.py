@@ -27,7 +27,9 @@ from ottla.spark.offsets import as_dict, from_dict
 from ottla.spark.options import read_options
 from ottla.spark.schema import read_schema
 from ottla.spark.streaming import StreamReader
+from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
 from support.waiting import wait_until
+from support.wire_client import WireClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -87,6 +89,16 @@ def test_limited_batches_follow_each_other_without_gap_or_repetition(cluster: Cl
     assert reader.reportLatestOffset() == {"limited": {"0": 50, "1": 10}}
 
 
+def all_know(cluster: Cluster, topic: str, partitions: int) -> bool:
+    """Whether each broker, asked by itself, tells of so many partitions."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    for broker in cluster.brokers:
+        with WireClient(broker.address) as client:
+            if len(client.ask(request, 9).topics[0].partitions) != partitions:
+                return False
+    return True
+
+
 def test_a_partition_that_appears_is_read_from_its_first_record(cluster: Cluster) -> None:
     make(cluster, "appearing", 1)
     send(cluster, "appearing", 0, 3)
@@ -95,6 +107,7 @@ def test_a_partition_that_appears_is_read_from_its_first_record(cluster: Cluster
 
     with Client(cluster.bootstrap_servers) as client:
         client.run(create_partitions, {"appearing": 2})
+    wait_until(lambda: all_know(cluster, "appearing", 2), "every broker knows the new partition")
     send(cluster, "appearing", 1, 4)
     end = reader.latestOffset(start, ReadAllAvailable())
 
