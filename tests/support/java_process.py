@@ -8,7 +8,9 @@ import signal
 import subprocess
 from pathlib import Path
 
+from ottla.launch.processes import is_frozen
 from support.lab import kafka_jars, require_command
+from support.waiting import wait_until
 
 PR_SET_PDEATHSIG = 1
 STOP_SECONDS_MAX = 60
@@ -91,8 +93,9 @@ class JavaProcess:
         self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: alive for the kernel, silent for everyone else."""
+        """SIGSTOP: alive for the kernel, silent for everyone else, with each of its threads."""
         self._process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: not self.is_running or is_frozen(self.pid), "it stands still", every=0.001)
 
     def resume(self) -> None:
         """SIGCONT."""

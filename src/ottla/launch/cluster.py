@@ -108,7 +108,7 @@ class BrokerProcess:
 
     def pause(self) -> None:
         """Freeze it: its connections stay open and nothing is answered."""
-        self._running().send(signal.SIGSTOP)
+        self._running().freeze()
 
     def resume(self) -> None:
         """Let it go on after ``pause``."""

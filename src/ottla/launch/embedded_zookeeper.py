@@ -185,7 +185,7 @@ class EmbeddedZooKeeper:
     def pause(self) -> None:
         """Freeze it: connections stay open and nothing is answered."""
         assert self._process is not None, "the server was started"
-        self._process.send(signal.SIGSTOP)
+        self._process.freeze()
 
     def resume(self) -> None:
         """Let it go on after ``pause``."""

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +14,21 @@ from ottla.launch.refusal import LaunchRefused
 
 GUARD = Path(__file__).with_name("guard.py")
 GRACE_S = 5.0
+FREEZE_LIMIT_S = 5.0
+_LOOK_AGAIN_S = 0.001
 ALONE = ("-P",)
 """Python looks for modules where it is installed, not where the user stands: not at a `random.py` there."""
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether every thread of a process is stopped by a signal, whoever sent it (True where nobody tells)."""
+    if sys.platform != "linux":
+        return True
+    try:
+        stats = [(task / "stat").read_bytes() for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return False  # one of them, or all, ended meanwhile
+    return all(stat.rpartition(b") ")[2].startswith((b"T", b"t")) for stat in stats)
 
 
 class GuardedProcess:
@@ -88,6 +102,14 @@ class GuardedProcess:
         """Send a signal to the command itself, if it still runs."""
         if self._guard.poll() is None:
             os.kill(self.pid, number)
+
+    def freeze(self) -> None:
+        """Stop it (SIGSTOP) and wait until it stands still, where the system tells: each of its threads
+        stops for itself, and may answer somebody before it does."""
+        self.send(signal.SIGSTOP)
+        give_up = time.monotonic() + FREEZE_LIMIT_S
+        while self.exit_code() is None and not is_frozen(self.pid) and time.monotonic() < give_up:
+            time.sleep(_LOOK_AGAIN_S)
 
     def __enter__(self) -> Self:
         return self

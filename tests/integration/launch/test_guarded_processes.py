@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from ottla.launch.processes import GuardedProcess
+from ottla.launch.processes import GuardedProcess, is_frozen
 from ottla.launch.refusal import LaunchRefused
 from support.waiting import wait_until
 
@@ -22,7 +22,7 @@ SLEEP = ["sleep", "600"]
 PARENT = """
 import json, sys, threading, time
 from pathlib import Path
-from ottla.launch.processes import GuardedProcess
+from ottla.launch.processes import GuardedProcess, is_frozen
 
 made = []
 out = Path(sys.argv[1])
@@ -127,6 +127,29 @@ def test_killed_child_is_told_by_its_signal(tmp_path: Path) -> None:
         assert process.exit_code() is None
         assert process.wait(0) is None
         assert process.kill() == 128 + signal.SIGKILL
+
+
+BUSY = """
+import hashlib, sys, threading
+data = bytes(20_000_000)
+def work():
+    while True:
+        hashlib.sha256(data).digest()
+for _ in range(4):
+    threading.Thread(target=work).start()
+print("busy", flush=True)
+"""
+
+
+def test_when_a_process_is_frozen_all_its_threads_stand_still(tmp_path: Path) -> None:
+    with GuardedProcess([sys.executable, "-c", BUSY], output=tmp_path / "out") as process:
+        wait_until(lambda: "busy" in (tmp_path / "out").read_text(), "its threads work")
+        for _ in range(20):
+            process.freeze()
+            assert is_frozen(process.pid)
+            process.send(signal.SIGCONT)
+            wait_until(lambda: not is_frozen(process.pid), "it goes on")
+        process.kill()
 
 
 def test_command_that_does_not_exist_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ class Process:
     def send(self, number: signal.Signals) -> None:
         self.sent.append(number)
 
+    def freeze(self) -> None:
+        self.send(signal.SIGSTOP)
+
     def wait(self, _seconds: float) -> int:
         return 0
 
