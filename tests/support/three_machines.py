@@ -26,7 +26,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "operating" / "machines.md
 OTTLA = Path(sys.executable).with_name("ottla")
 NAMES = ("kafka1", "kafka2", "kafka3")
 EVERYBODY = ",".join(f"{name}:9092" for name in NAMES)
-START_S = 60
+START_S = 120
 
 
 def blocks() -> list[str]:
@@ -74,7 +74,9 @@ class Machine:
             .replace("/var/lib/ottla", str(self.directory / "ottla"))
         )
         file = self.directory / "server.properties"
-        file.write_text(text + "zookeeper.session.timeout.ms=6000\nreplica.lag.time.max.ms=6000\n")
+        # Here three servers of ZooKeeper start on one machine, and a silent broker shall be missed soon.
+        patience = "zookeeper.connection.timeout.ms=90000\nzookeeper.session.timeout.ms=6000\n"
+        file.write_text(f"{text}{patience}replica.lag.time.max.ms=6000\n")
         self.broker = self._process([str(OTTLA), "broker", str(file)], "broker.log")
 
     def unplug(self) -> None:
@@ -102,7 +104,7 @@ def names_are_known(directory: Path, machines: list[Machine]) -> None:
 
 
 def ottla(*words: str) -> str:
-    done = subprocess.run([OTTLA, *words], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([OTTLA, *words], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"ottla {' '.join(words)}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -151,7 +153,7 @@ def produce(numbers: range) -> None:
 
 
 def leaders() -> set[int]:
-    metadata = Producer({"bootstrap.servers": "kafka2:9092"}).list_topics("orders", timeout=10)
+    metadata = Producer({"bootstrap.servers": "kafka2:9092"}).list_topics("orders", timeout=60)
     return {partition.leader for partition in metadata.topics["orders"].partitions.values()}
 
 

@@ -33,7 +33,7 @@ def test_three_machines_serve_as_the_page_says_and_go_on_when_one_is_unplugged(t
         env={**os.environ, INSIDE: "1", "PYTHONPATH": str(TESTS)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=560,
         check=False,
     )
 
