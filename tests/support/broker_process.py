@@ -15,7 +15,7 @@ from support.ports import free_port
 from support.waiting import wait_until
 
 HOST = "127.0.0.1"
-START_SECONDS_MAX = 90
+START_SECONDS_MAX = 180
 ZK_SESSION_TIMEOUT_MS = 6_000
 DEFAULTS: dict[str, object] = {
     "offsets.topic.replication.factor": 1,

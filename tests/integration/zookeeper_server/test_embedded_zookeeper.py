@@ -104,7 +104,7 @@ def test_directory_in_use_is_refused_until_its_server_has_ended(tmp_path: Path) 
         EmbeddedZooKeeper(tmp_path).start()
 
     with EmbeddedZooKeeper(tmp_path) as server:
-        assert server.mode() == "standalone"
+        wait_until(lambda: server.mode() == "standalone", "it serves alone")
 
 
 def test_paused_server_answers_nothing_and_goes_on_afterwards(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_paused_server_answers_nothing_and_goes_on_afterwards(tmp_path: Path) ->
 
         server.resume()
 
-        server.await_session(timeout_s=10)
+        server.await_session(timeout_s=60)
 
 
 def test_settings_and_properties_reach_the_server(tmp_path: Path) -> None:
@@ -168,7 +168,10 @@ def test_setting_that_zookeeper_refuses_is_told_with_its_log(tmp_path: Path) -> 
 
 def test_ensemble_elects_another_leader_and_takes_the_old_one_back(tmp_path: Path) -> None:
     with Ensemble(tmp_path, sync=False) as ensemble:
-        assert sorted(member.mode() for member in ensemble.members) == ["follower", "follower", "leader"]
+        wait_until(
+            lambda: sorted(m.mode() for m in ensemble.members) == ["follower", "follower", "leader"],
+            lambda: f"one leads, two follow: {[member.mode() for member in ensemble.members]}",
+        )
         with a_client(ensemble.connect) as client:
             client.create("/kept")
         old = ensemble.leader()

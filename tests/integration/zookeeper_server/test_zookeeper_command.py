@@ -67,7 +67,7 @@ def test_signal_stops_it_cleanly_and_leaves_no_process(tmp_path: Path, number: s
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # The tests may have been started by nohup.
     with a_running_command(tmp_path) as (process, port):
         signal.signal(signal.SIGHUP, before)
-        assert accepts_sessions(LOOPBACK, port, timeout_s=5)
+        assert accepts_sessions(LOOPBACK, port, timeout_s=60)
 
         process.send_signal(number)
 
@@ -85,7 +85,7 @@ def test_kill_of_the_command_leaves_no_process_and_the_data_usable(tmp_path: Pat
 
     wait_until(lambda: not java_processes_of(tmp_path), "guard and server are gone")
     with EmbeddedZooKeeper(tmp_path) as server:
-        assert server.mode() == "standalone"
+        wait_until(lambda: server.mode() == "standalone", "it serves alone")
 
 
 def test_end_of_the_server_by_itself_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
