@@ -135,13 +135,16 @@ class GroupWorld:
     def do_leave(self, name: str, **options: str) -> None:
         who = self.consumers[name]
         member_id = "" if options.get("by") == "instance" else options.get("id", who.member_id)
-        identity = MemberIdentity(member_id=member_id, group_instance_id=who.instance_id)
+        instance_id = options.get("instance", who.instance_id)
+        identity = MemberIdentity(member_id=member_id, group_instance_id=instance_id)
         self._perform(self.shard.leave(self._token(who), GROUP, [identity], self.now))
 
     def do_commit(self, name: str, partition: str, **options: str) -> None:
         who = self.consumers.setdefault(name, Consumer(name))
         generation = int(options.get("generation", who.generation))
-        offset = CommittedOffset(int(options["offset"]), -1, options.get("metadata", ""), self.now_ms)
+        expires_ms = self.now_ms + int(options["expires"]) if "expires" in options else -1
+        metadata = options.get("metadata", "")
+        offset = CommittedOffset(int(options["offset"]), -1, metadata, self.now_ms, expires_ms)
         request = Commit(GROUP, who.member_id, who.instance_id, generation, {_tp(partition): offset}, {})
         self._perform(self.shard.commit(self._token(who), request, self.now))
 
