@@ -320,3 +320,16 @@ def test_a_commit_that_is_tried_again_counts_for_its_own_generation_alone(cluste
     with pytest.raises(BrokerError, match="ILLEGAL_GENERATION"):
         commit.result()
     assert len(cluster.requests(ApiKey.OFFSET_COMMIT)) == 1
+
+
+@pytest.mark.parametrize("code", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_commit_that_was_not_written_in_time_is_tried_again(cluster: OneMember, code: ErrorCode) -> None:
+    cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    wait_for(cluster, lambda: cluster.position is not None)
+    late = OffsetCommitResponsePartition(error_code=code)
+    topics = [OffsetCommitResponseTopic(name="orders", partitions=[late])]
+    cluster.script(ApiKey.OFFSET_COMMIT, OffsetCommitResponse(topics=topics), OffsetCommitResponse())
+
+    cluster.run(cluster.consumer.commit({ORDERS_0: 9}))
+
+    assert len(cluster.requests(ApiKey.OFFSET_COMMIT)) == 2

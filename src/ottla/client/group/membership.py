@@ -43,6 +43,7 @@ _MOVED = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
+_COMMIT_AGAIN = _MOVED | {ErrorCode.REQUEST_TIMED_OUT}
 _FATAL = frozenset(
     {
         ErrorCode.FENCED_INSTANCE_ID,
@@ -133,8 +134,8 @@ class Membership:
                 yield from self._commit_once(offsets)
                 return
             except ClientError as error:
-                moved = not isinstance(error, BrokerError) or error.code in _MOVED
-                if isinstance(error, ClientClosed | UnsupportedByBroker) or not moved:
+                may_pass = not isinstance(error, BrokerError) or error.code in _COMMIT_AGAIN
+                if isinstance(error, ClientClosed | UnsupportedByBroker) or not may_pass:
                     raise
                 if self._engine.now_ms >= deadline_ms:
                     raise
