@@ -180,10 +180,10 @@ class Bench:
 
     # ---- clients
 
-    def connect(self, listener: str = "PLAINTEXT") -> int:
+    def connect(self, listener: str = "PLAINTEXT", host: str = "10.0.0.7") -> int:
         """A client's connection."""
         self._clients += 1
-        self.node.on_client_connected(self._clients, listener, "10.0.0.7")
+        self.node.on_client_connected(self._clients, listener, host)
         return self._clients
 
     def send(self, connection: int, message: Any, version: int) -> int:

@@ -57,6 +57,14 @@ def decode_subscription(blob: Buffer) -> ConsumerProtocolSubscription:
     return _decode_blob(ConsumerProtocolSubscription, blob)
 
 
+def decode_subscribed_topics(blob: Buffer) -> tuple[str, ...]:
+    """The topics of a member's metadata, as a coordinator reads them: what stands behind them is the members'
+    own affair, and some clients leave out what the version that they name should have there."""
+    if len(blob) < _VERSION.size:
+        raise MalformedRequest("a consumer protocol blob without its version")
+    return decode(ConsumerProtocolSubscription, 0, blob, _VERSION.size).topics
+
+
 def decode_assignment(blob: Buffer) -> ConsumerProtocolAssignment:
     """A member's assignment in SyncGroup. No bytes at all are an empty assignment."""
     if not len(blob):

@@ -49,6 +49,11 @@ INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 
 
+def java_length(text: str) -> int:
+    """How long Java finds a text: what lies beyond the first 65,536 characters of Unicode counts twice."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def fits_string(text: str, and_bytes: int = 0) -> bool:
     """Can a string of the protocol hold this text, and so many bytes more? What was no UTF-8 has grown."""
     room = STRING_BYTES_MAX - and_bytes

@@ -126,6 +126,29 @@ def an_id_of_79_is_given_up_by_leaving(talk: Talk) -> None:
 
 
 @CASES.add
+def an_id_of_79_is_given_up_by_whatever_instance(talk: Talk) -> None:
+    given = talk.join()
+    for member_id in (given.member_id, given.member_id, ""):
+        leaving = [lg.MemberIdentity(member_id=member_id, group_instance_id="who")]
+        talk.ask(lg.LeaveGroupRequest(group_id=talk.group, members=leaving), 5)
+
+
+@CASES.add
+def a_group_that_gathers_keeps_its_kind_though_its_last_member_has_left(talk: Talk) -> None:
+    connect: dict[str, Any] = {"protocol_type": "connect", "protocols": [protocol("eager", b"x")]}
+    a = talk.stable(**connect)
+    talk.join(by="b", **connect)
+    talk.send(talk.join_request(a.member_id, **connect), 9)
+    talk.heartbeat_until(a.member_id, a.generation_id, 27)
+    leaving = [lg.MemberIdentity(member_id=a.member_id)]
+    talk.ask(lg.LeaveGroupRequest(group_id=talk.group, members=leaving), 5, by="watch")
+    talk.take()
+    describe(talk)
+    talk.join(by="c")
+    talk.join(by="c", protocol_type="connect")
+
+
+@CASES.add
 def an_id_of_79_unused_for_the_session_is_unknown(talk: Talk) -> None:
     given = talk.join(session_timeout_ms=1_000)
     talk.heartbeat_until(given.member_id, 0, 25)

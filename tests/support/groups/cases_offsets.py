@@ -11,7 +11,7 @@ from ottla.wire.apis import list_groups as ls
 from ottla.wire.apis import offset_commit as oc
 from ottla.wire.apis import offset_delete as od
 from ottla.wire.apis import offset_fetch as of
-from support.groups.conversation import OTHER_TOPIC, TOPIC, Cases, Talk, protocol
+from support.groups.conversation import OTHER_TOPIC, TOPIC, Cases, Talk, protocol, subscription
 
 CASES = Cases()
 COMMIT_VERSIONS, FETCH_VERSIONS = range(10), range(10)
@@ -44,6 +44,8 @@ def a_simple_consumer_commits_in_version(talk: Talk, version: int) -> None:
     talk.commit({(OTHER_TOPIC, 0): 8}, version=version, metadata=TOO_LONG)
     talk.commit({(OTHER_TOPIC, 1): 8}, version=version, metadata=LONGEST)
     talk.commit({(OTHER_TOPIC, 1): 8}, version=version, metadata="å" * 4096)
+    for faces in (2048, 2049):
+        talk.commit({(OTHER_TOPIC, 0): 9}, version=version, metadata="😀" * faces)
     talk.fetch(None)
     talk.ask(dg.DescribeGroupsRequest(groups=(talk.group,), include_authorized_operations=True), 5)
 
@@ -189,6 +191,15 @@ def offsets_of_a_group_whose_metadata_is_garbage(talk: Talk) -> None:
     a = talk.stable(protocols=[protocol("range", b"\0")])
     talk.commit({(TOPIC, 0): 5}, a.member_id, a.generation_id)
     delete_offsets(talk, (TOPIC, 0))
+    talk.fetch(None)
+
+
+@CASES.add_for(1, 3, 9, -1)
+def offsets_of_a_group_whose_metadata_is_less_than_its_version_says(talk: Talk, version: int) -> None:
+    blob = version.to_bytes(2, "big", signed=True) + subscription(TOPIC)[2:-4]
+    a = talk.stable(protocols=[protocol("range", blob)])
+    talk.commit({(TOPIC, 0): 5, (OTHER_TOPIC, 0): 5}, a.member_id, a.generation_id)
+    delete_offsets(talk, (TOPIC, 0), (OTHER_TOPIC, 0))
     talk.fetch(None)
 
 

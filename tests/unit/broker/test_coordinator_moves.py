@@ -70,9 +70,9 @@ class Coordinator(LedBroker):
         row = answer.topics[0].partitions[0]
         return ErrorCode(row.error_code) if row.error_code else int(row.committed_offset)
 
-    def join(self) -> int:
+    def join(self, host: str = "10.0.0.7") -> int:
         """A join that waits; the connection to look for its answer."""
-        connection = self.connect()
+        connection = self.connect(host=host)
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=10_000,

@@ -85,6 +85,20 @@ def test_a_member_whose_id_fits_into_no_answer_does_not_keep_the_others_from_the
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [("10.0.0.7", "/10.0.0.7"), ("::1", "/0:0:0:0:0:0:0:1"), ("2001:db8::a0:0", "/2001:db8:0:0:0:0:a0:0")],
+)
+def test_the_address_of_a_member_is_written_as_in_java(host: str, shown: str) -> None:
+    broker = a_coordinator()
+
+    broker.join(host)
+    broker.advance(10_000)
+
+    described = broker.ask(DescribeGroupsRequest(groups=(GROUP,)), 5).groups[0]
+    assert [member.client_host for member in described.members] == [shown]
+
+
 def test_what_a_client_sends_behind_its_join_is_handled_when_that_is_answered() -> None:
     broker = a_coordinator()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +12,10 @@ from ottla.coordinator.group.committed import CommittedOffset, CommittedOffsets,
 from ottla.coordinator.group.effects import StoredRecord
 from ottla.coordinator.group.group import Group
 from ottla.coordinator.group.loader import Loader
+from ottla.coordinator.group.members import Member, Protocol
 from ottla.coordinator.group.records import group_record, group_tombstone, offset_record, offset_tombstone
 from ottla.model.ids import TopicPartition
+from ottla.wire.consumer_protocol import ConsumerProtocolSubscription, encode_blob
 from ottla.wire.stored import OffsetCommitKey, OffsetCommitValue, encode_stored
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -108,6 +112,22 @@ def test_a_tombstone_of_a_group_leaves_its_offsets() -> None:
 
     assert offset_in(loader) == 5
     assert loader.groups()["g"].generation == 0
+
+
+@pytest.mark.parametrize("version", [1, 3, 9, -1])
+def test_what_a_group_reads_is_known_though_a_member_leaves_out_what_its_version_should_have(
+    version: int,
+) -> None:
+    blob = encode_blob(ConsumerProtocolSubscription(topics=("orders",)), 0)
+    said = Protocol("range", struct.pack(">h", version) + blob[2:])
+    group = Group("g", generation=3, protocol_name="range")
+    group.add(Member("m", None, "c", "/h", 1, 1, "consumer", (said,)))
+    loader = Loader()
+    loader.apply([group_record(group, {}, 0)])
+
+    restored = groups_of(loader)["g"]
+
+    assert restored.subscribed_topics == {"orders"}
 
 
 def test_a_transactions_offsets_count_with_its_marker_alone() -> None:

@@ -1,5 +1,6 @@
 """JoinGroup: a member wants into the next generation of its group."""
 
+from ipaddress import AddressValueError, IPv6Address
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.request import Request
@@ -43,7 +44,7 @@ def handle(node: "Node", request: Request, body: JoinGroupRequest) -> JoinGroupR
         member_id=body.member_id,
         group_instance_id=body.group_instance_id,
         client_id=request.client_id or "",
-        client_host=f"/{request.client_host}",
+        client_host=f"/{_as_in_java(request.client_host)}",
         rebalance_timeout_ms=(
             body.rebalance_timeout_ms if version >= FIRST_WITH_REBALANCE_TIMEOUT else body.session_timeout_ms
         ),
@@ -55,6 +56,15 @@ def handle(node: "Node", request: Request, body: JoinGroupRequest) -> JoinGroupR
     )
     node.coordinator.perform(number, shard.join(node.coordinator.token(reply), join, node.coordinator.now()))
     return None
+
+
+def _as_in_java(host: str) -> str:
+    """An address as Kafka's records and tools have it: of IPv6 no zero is left out."""
+    try:
+        groups = IPv6Address(host).exploded.split(":")
+    except AddressValueError:
+        return host
+    return ":".join(f"{int(group, 16):x}" for group in groups)
 
 
 def _can_be_stored(request: Request, body: JoinGroupRequest) -> bool:

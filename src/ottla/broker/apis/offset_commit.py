@@ -10,6 +10,7 @@ from ottla.coordinator.group.offsets import Commit, commit_answer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.primitives import java_length
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -38,7 +39,7 @@ def handle(node: "Node", request: Request, body: OffsetCommitRequest) -> OffsetC
 
 def _commit_to_zookeeper(node: "Node", request: Request, commit: Commit) -> OffsetCommitResponse | None:
     limit = node.config.groups.offset_metadata_max_bytes
-    too_large = {tp for tp, row in commit.offsets.items() if len(row.metadata) > limit}
+    too_large = {tp for tp, row in commit.offsets.items() if java_length(row.metadata) > limit}
     taken = {tp: row.offset for tp, row in commit.offsets.items() if tp not in too_large}
 
     def answer(codes: dict[TopicPartition, ErrorCode]) -> None:

@@ -154,7 +154,7 @@ class GroupShard:
         member_id, instance_id = who.member_id, who.group_instance_id
         if member_id == NOBODY and instance_id is not None:
             member_id = group.static_members.get(instance_id, NOBODY)
-        elif member_id in group.pending_members and instance_id is None:
+        elif member_id in group.pending_members:
             self._rebalance.remove_pending(turn, group, member_id)
             return ErrorCode.NONE
         refusal = who_is_it(group, member_id, instance_id)

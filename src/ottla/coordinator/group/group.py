@@ -127,13 +127,15 @@ class Group:
         return frozenset(name for name, count in counts.items() if count == len(self.members))
 
     def accepts_protocols(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """An empty group takes any protocol that has a name; others want one they share."""
+        """An empty group takes any protocol that has a name; others want their type, and one they share."""
         if not protocol_type or not protocols:
             return False
-        if self.state is GroupState.EMPTY or not self.members:
+        if self.state is GroupState.EMPTY:
             return True
+        if self.protocol_type != protocol_type:
+            return False
         common = self.common_protocols()
-        return self.protocol_type == protocol_type and any(offer.name in common for offer in protocols)
+        return not self.members or any(offer.name in common for offer in protocols)
 
     def select_protocol(self) -> str:
         """Most votes among the protocols everyone speaks; the elder member's wish breaks a tie."""

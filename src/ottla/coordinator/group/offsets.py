@@ -19,20 +19,20 @@ from ottla.wire.apis.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ottla.wire.primitives import java_length
 from ottla.wire.stored import OffsetCommitKey, decode_group_key
 
 APPEND_ERRORS: dict[ErrorCode, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What a failed write of offsets is called towards the client."""
+"""What a failed write of offsets is called towards the client; one that took too long keeps its name."""
 
 COMMITS_BASE_SEQUENCE = 0
 """Kafka's batches of commits say 0 where its other batches without a producer say −1; so do ours."""
@@ -72,7 +72,7 @@ class Offsets:
         if member is not None:
             self._rebalance.expect_heartbeat(turn, group, member)
         limit = self._shard.config.offset_metadata_max_bytes
-        too_large = {tp for tp, offset in request.offsets.items() if len(offset.metadata) > limit}
+        too_large = {tp for tp, offset in request.offsets.items() if java_length(offset.metadata) > limit}
         taken = {tp: offset for tp, offset in request.offsets.items() if tp not in too_large}
         if not taken:
             turn.answer(token, commit_answer(request, ErrorCode.NONE, too_large))

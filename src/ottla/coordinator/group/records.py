@@ -5,7 +5,7 @@ from ottla.coordinator.group.effects import StoredRecord
 from ottla.coordinator.group.group import Group
 from ottla.model.errors import MalformedRequest
 from ottla.model.ids import TopicPartition
-from ottla.wire.consumer_protocol import decode_subscription
+from ottla.wire.consumer_protocol import decode_subscribed_topics
 from ottla.wire.stored import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -86,7 +86,7 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
     topics: set[str] = set()
     for member in group.members.values():
         try:
-            topics.update(decode_subscription(member.metadata_for(group.protocol_name)).topics)
+            topics.update(decode_subscribed_topics(member.metadata_for(group.protocol_name)))
         except MalformedRequest:
             return None
     return frozenset(topics)
