@@ -67,6 +67,7 @@ class FakeLog:
     producers: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     """Of each producer, the last batches: first sequence, the one after its last, first offset."""
     epochs: dict[int, int] = field(default_factory=dict)
+    replicas: tuple[int, ...] = (1, 2)
 
     def append(self, records: bytes | memoryview) -> tuple[int, int]:
         """Error code and base offset."""
@@ -99,6 +100,7 @@ class FakeCluster:
 
     def __init__(self, brokers: int = 2, seed: int = 7, **settings: Any) -> None:
         self.brokers = {n: ("broker", 9000 + n) for n in range(1, brokers + 1)}
+        self.racks: dict[int, str] = {}
         self.down: set[int] = set()
         self.logs: dict[TopicPartition, FakeLog] = {}
         self.topic_ids: dict[str, bytes] = {}
@@ -256,7 +258,7 @@ class FakeCluster:
         names = [topic.name for topic in message.topics or []] if message.topics is not None else None
         return MetadataResponse(
             brokers=[
-                MetadataResponseBroker(node_id=n, host=host, port=port)
+                MetadataResponseBroker(node_id=n, host=host, port=port, rack=self.racks.get(n))
                 for n, (host, port) in self.brokers.items()
                 if n not in self.down
             ],
@@ -274,8 +276,8 @@ class FakeCluster:
                 partition_index=partition.partition,
                 leader_id=log.leader,
                 leader_epoch=log.leader_epoch,
-                replica_nodes=(1, 2),
-                isr_nodes=(1, 2),
+                replica_nodes=log.replicas,
+                isr_nodes=log.replicas,
             )
             for partition, log in self.logs.items()
             if partition.topic == name

@@ -74,8 +74,12 @@ def test_a_cooperative_share_has_nothing_that_another_still_holds(
 
     assert len(dealt(shares)) == len(set(dealt(shares)))
     for member in members:
-        others = {tp for other in members if other is not member for tp in other.owned}
-        assert not others & set(shares[member.member_id])
+        for tp in shares[member.member_id]:
+            others = [other for other in members if other is not member and tp in other.owned]
+            has_the_latest_claim = tp in member.owned and all(
+                other.generation < member.generation or tp.topic not in other.topics for other in others
+            )
+            assert not others or has_the_latest_claim
 
 
 @pytest.mark.parametrize("name", ["roundrobin", "sticky"])
@@ -164,3 +168,91 @@ def test_of_two_claims_the_later_generation_counts() -> None:
     shares = ASSIGNORS["sticky"].assign({"apples": 1}, members)
 
     assert shares == {"old": [], "new": [TopicPartition("apples", 0)]}
+
+
+def test_a_claim_of_old_does_not_cost_a_cooperative_member_what_it_has() -> None:
+    members = [
+        MemberData("new", frozenset({"apples"}), owned=(TopicPartition("apples", 0),), generation=2),
+        MemberData("old", frozenset({"apples"}), owned=(TopicPartition("apples", 0),), generation=1),
+    ]
+
+    shares = ASSIGNORS["cooperative-sticky"].assign({"apples": 1}, members)
+
+    assert shares == {"new": [TopicPartition("apples", 0)], "old": []}
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_who_gives_half_away_gives_half_of_each_topic(name: str) -> None:
+    counts = {"apples": 4, "beets": 4}
+    all_of_it = tuple(TopicPartition(topic, number) for topic in counts for number in range(4))
+    members = [
+        MemberData("a", frozenset(counts), owned=all_of_it, generation=1),
+        MemberData("b", frozenset(counts)),
+    ]
+
+    shares = ASSIGNORS[name].assign(counts, members)
+
+    assert shares["a"] == [TopicPartition(topic, number) for topic in counts for number in (0, 1)]
+
+
+# -- racks -----------------------------------------------------------------------------------------
+
+RACKS = ("r0", "r1", "r2")
+PLACES = st.dictionaries(PARTITIONS, st.frozensets(st.sampled_from(RACKS)))
+
+
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky"])
+@given(counts=COUNTS, members=groups(), racks=PLACES, data=st.data())
+def test_shares_are_whole_and_as_even_whatever_the_racks(
+    name: str,
+    counts: dict[str, int],
+    members: list[MemberData],
+    racks: dict[TopicPartition, frozenset[str]],
+    data: st.DataObject,
+) -> None:
+    placed = [replace(member, rack=data.draw(st.sampled_from(("", *RACKS)))) for member in members]
+    without = ASSIGNORS[name].assign(counts, members)
+
+    shares = ASSIGNORS[name].assign(counts, placed, racks)
+
+    assert sorted(dealt(shares)) == sorted(dealt(without))
+    assert all(tp.topic in m.topics for m in members for tp in shares[m.member_id])
+    if len({member.topics for member in members}) == 1:
+        assert sorted(map(len, shares.values())) == sorted(map(len, without.values()))
+
+
+@pytest.mark.parametrize("name", ["range", "sticky", "cooperative-sticky"])
+def test_members_get_what_is_near(name: str) -> None:
+    topics = frozenset({"apples", "beets"})
+    racks = {TopicPartition(t, n): frozenset({RACKS[n % 2]}) for t in topics for n in range(6)}
+    members = [MemberData("a", topics, rack="r1"), MemberData("b", topics, rack="r0")]
+
+    shares = ASSIGNORS[name].assign(dict.fromkeys(topics, 6), members, racks)
+
+    assert {tp.partition for tp in shares["a"]} == {1, 3, 5}
+    assert {tp.partition for tp in shares["b"]} == {0, 2, 4}
+
+
+def test_members_that_want_different_topics_get_what_is_near() -> None:
+    racks = {TopicPartition("apples", n): frozenset({RACKS[n % 2]}) for n in range(6)}
+    members = [
+        MemberData("a", frozenset({"apples", "beets"}), rack="r1"),
+        MemberData("b", frozenset({"apples"}), rack="r0"),
+        MemberData("c", frozenset({"beets"})),
+    ]
+
+    shares = ASSIGNORS["sticky"].assign({"apples": 6, "beets": 3}, members, racks)
+
+    assert [tp.partition for tp in shares["b"]] == [0, 2, 4]
+    assert [tp.partition for tp in shares["a"] if tp.topic == "apples"] == [1, 3, 5]
+
+
+def test_a_rack_that_is_everywhere_changes_nothing() -> None:
+    racks = {TopicPartition("apples", number): frozenset(RACKS) for number in range(4)}
+    members = [
+        MemberData(name, frozenset({"apples"}), rack=rack) for name, rack in zip("ab", RACKS, strict=False)
+    ]
+
+    shares = ASSIGNORS["range"].assign({"apples": 4}, members, racks)
+
+    assert [tp.partition for tp in shares["a"]] == [0, 1]

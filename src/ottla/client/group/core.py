@@ -41,7 +41,7 @@ class GroupConsumerCore:
         self._processed: dict[TopicPartition, Position] = {}
         self._committed: dict[TopicPartition, int] = {}
         self.history = ShareHistory()
-        self.membership = Membership(engine, group, topics, membership, self)
+        self.membership = Membership(engine, group, topics, membership, self, config.client_rack)
         if membership.enable_auto_commit:
             engine.spawn(self._commit_now_and_then(membership.auto_commit_interval_ms))
 

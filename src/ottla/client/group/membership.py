@@ -10,6 +10,7 @@ from ottla.client.fetching.decoding import Position
 from ottla.client.group.assignors import ASSIGNORS
 from ottla.client.group.assignors.protocol import NO_GENERATION
 from ottla.client.group.config import MembershipConfig
+from ottla.client.group.racks import racks_of
 from ottla.client.group.subscriptions import (
     Share,
     decode_member,
@@ -70,7 +71,13 @@ class Membership:
     """One member. ``changed`` fires with every new share and every error."""
 
     def __init__(
-        self, engine: Engine, group: str, topics: Iterable[str], config: MembershipConfig, reader: Reader
+        self,
+        engine: Engine,
+        group: str,
+        topics: Iterable[str],
+        config: MembershipConfig,
+        reader: Reader,
+        rack: str = "",
     ) -> None:
         self.group = group
         self.topics = tuple(dict.fromkeys(topics))
@@ -89,7 +96,10 @@ class Membership:
         self._assignors = [ASSIGNORS[name] for name in config.partition_assignment_strategy]
         self._is_cooperative = all(assignor.is_cooperative for assignor in self._assignors)
         self._coordinator: BrokerLane | None = None
+        self._rack = rack
         self._counts: dict[str, int] = {}
+        self._racks: dict[TopicPartition, frozenset[str]] = {}
+        """Where the partitions were when this leader shared them out; empty if it names no rack itself."""
         self._wake = Signal()
         self._polled = Signal()
         self._polled_at_ms = engine.now_ms
@@ -279,7 +289,11 @@ class Membership:
                     JoinGroupRequestProtocol(
                         name=each.name,
                         metadata=encode_subscription(
-                            each.name, self.topics, Share(self.owned, self.generation), self._last_share
+                            each.name,
+                            self.topics,
+                            Share(self.owned, self.generation),
+                            self._last_share,
+                            self._rack,
                         ),
                     )
                     for each in self._assignors
@@ -307,9 +321,11 @@ class Membership:
         self._engine.want_topics(*topics)
         yield from self._engine.refresh(self._engine.now_ms + self._engine.config.request_timeout_ms)
         self._counts = self._counts_of(topics)
+        racks = racks_of(self._engine.metadata, topics)
+        self._racks = racks if self._rack else {}
         if joined.skip_assignment:
             return []
-        shares = ASSIGNORS[name].assign(self._counts, members)
+        shares = ASSIGNORS[name].assign(self._counts, members, racks)
         return [
             SyncGroupRequestAssignment(member_id=member_id, assignment=encode_share(share))
             for member_id, share in shares.items()
@@ -351,7 +367,7 @@ class Membership:
             if self._poll_time_left_ms() < 0:
                 yield from self._step_out()
                 return
-            if self.is_leader and self._counts_of(self._counts) != self._counts:
+            if self.is_leader and self._topics_have_changed():
                 return
             request = HeartbeatRequest(
                 group_id=self.group,
@@ -373,6 +389,13 @@ class Membership:
                 self._engine.refresh_soon()
             elif code:
                 raise BrokerError(code)
+
+    def _topics_have_changed(self) -> bool:
+        """Partitions were added, or are in racks where they were not; who is away now has not moved."""
+        racks = racks_of(self._engine.metadata, self._counts) if self._racks else {}
+        return self._counts_of(self._counts) != self._counts or any(
+            not racks[tp] <= before for tp, before in self._racks.items() if tp in racks
+        )
 
     def _poll_time_left_ms(self) -> int:
         return self._polled_at_ms + self.config.max_poll_interval_ms - self._engine.now_ms

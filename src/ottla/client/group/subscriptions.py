@@ -13,13 +13,14 @@ from ottla.wire.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartitions,
     decode_assignment,
+    decode_subscribed_topics,
     decode_subscription,
     encode_blob,
 )
 
 SUBSCRIPTION_VERSION = 3
 ASSIGNMENT_VERSION = 1
-STICKY = "sticky"
+STICKY, COOPERATIVE_STICKY = "sticky", "cooperative-sticky"
 _INT = struct.Struct(">i")
 _LENGTH = struct.Struct(">h")
 
@@ -31,32 +32,58 @@ class Share(NamedTuple):
     generation: int = NO_GENERATION
 
 
-def encode_subscription(assignor: str, topics: Sequence[str], owned: Share, last: Share) -> bytes:
-    """What this member wants, what it owns (an eager one has given all up before it joins), and what it was
-    given last, which the sticky assignor keeps in data of its own, however often the member must join."""
+def encode_subscription(
+    assignor: str, topics: Sequence[str], owned: Share, last: Share, rack: str = ""
+) -> bytes:
+    """What this member wants, where it is, what it owns (an eager one has given all up before it joins), and
+    what it was given last, which sticky assignors keep in data of their own, however often it must join."""
     return encode_blob(
         ConsumerProtocolSubscription(
             topics=tuple(sorted(topics)),
-            user_data=_sticky_data(last) if assignor == STICKY else None,
+            user_data=_user_data(assignor, last),
             owned_partitions=by_topic(owned.partitions) if assignor != STICKY else [],
             generation_id=owned.generation,
+            rack_id=rack or None,
         ),
         SUBSCRIPTION_VERSION,
     )
 
 
+def _user_data(assignor: str, last: Share) -> bytes | None:
+    """Leaders before Kafka 3.4 look for a cooperative member's generation here: without it others are given
+    what it still has."""
+    if assignor == COOPERATIVE_STICKY:
+        return _INT.pack(last.generation)
+    return _sticky_data(last) if assignor == STICKY else None
+
+
 def decode_member(assignor: str, row: JoinGroupResponseMember) -> MemberData:
-    """A member as its blob describes it; one that cannot be read wants nothing."""
+    """A member as its blob describes it; one that leaves out what its version should have owns nothing, and
+    one that cannot be read wants nothing."""
     try:
         said = decode_subscription(row.metadata)
     except MalformedRequest:
-        return MemberData(row.member_id, frozenset(), row.group_instance_id)
+        return MemberData(row.member_id, _topics_at_least(row), row.group_instance_id)
     owned, generation = _flat(said.owned_partitions), said.generation_id
     if assignor == STICKY:
         owned, generation = _read_sticky_data(said.user_data)
     elif generation == NO_GENERATION and said.user_data is not None and len(said.user_data) == _INT.size:
         (generation,) = _INT.unpack(said.user_data)  # Cooperative members before version 2 say it here.
-    return MemberData(row.member_id, frozenset(said.topics), row.group_instance_id, tuple(owned), generation)
+    return MemberData(
+        row.member_id,
+        frozenset(said.topics),
+        row.group_instance_id,
+        tuple(owned),
+        generation,
+        said.rack_id or "",
+    )
+
+
+def _topics_at_least(row: JoinGroupResponseMember) -> frozenset[str]:
+    try:
+        return frozenset(decode_subscribed_topics(row.metadata))
+    except MalformedRequest:
+        return frozenset()
 
 
 def encode_share(partitions: Iterable[TopicPartition]) -> bytes:

@@ -1,15 +1,19 @@
 """What an assignor is given and what it gives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ottla.model.ids import TopicPartition
 
 Shares: TypeAlias = dict[str, list[TopicPartition]]
 """The partitions of every member, by member id; a member without any has an empty list."""
 
+Racks: TypeAlias = Mapping[TopicPartition, frozenset[str]]
+"""Where partitions have replicas, as far as that is known."""
+
 NO_GENERATION = -1
+NO_RACKS: Final[Racks] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,11 @@ class MemberData:
     owned: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
     """The generation in which it came to own them."""
+    rack: str = ""
+
+    def is_near(self, racks: frozenset[str]) -> bool:
+        """Whether one of these racks is its own; to a member that names none all are the same."""
+        return not self.rack or self.rack in racks
 
 
 class Assignor(Protocol):
@@ -35,10 +44,20 @@ class Assignor(Protocol):
     def is_cooperative(self) -> bool:
         """Whether members keep what they have while they join, and give up only what moves."""
 
-    def assign(self, partition_counts: Mapping[str, int], members: Sequence[MemberData]) -> Shares:
+    def assign(
+        self, partition_counts: Mapping[str, int], members: Sequence[MemberData], racks: Racks = NO_RACKS
+    ) -> Shares:
         """Share out the partitions of topics that exist among the members that want them."""
 
 
 def in_order(members: Sequence[MemberData]) -> list[MemberData]:
     """Static members first, by instance id, then the others by member id: the same for every leader."""
     return sorted(members, key=lambda m: (m.instance_id is None, m.instance_id or "", m.member_id))
+
+
+def racks_matter(members: Iterable[MemberData], places: Iterable[frozenset[str]]) -> bool:
+    """Whether some member can be nearer to one partition than to another (KIP-881)."""
+    of_members = {member.rack for member in members if member.rack}
+    of_partitions = list(places)
+    everywhere = frozenset[str]().union(*of_partitions)
+    return bool(of_members & everywhere) and any(racks != everywhere for racks in of_partitions)

@@ -1,27 +1,106 @@
 """Range: each topic's partitions in consecutive runs, the first members getting one more."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
-from ottla.client.group.assignors.protocol import MemberData, Shares, in_order
+from ottla.client.group.assignors.protocol import (
+    NO_RACKS,
+    MemberData,
+    Racks,
+    Shares,
+    in_order,
+    racks_matter,
+)
 from ottla.model.ids import TopicPartition
 
 
 class RangeAssignor:
-    """Partitions with the same number in different topics go to the same member."""
+    """Partitions with the same number in different topics go to the same member.
+
+    Where racks matter, partitions go first to members that are near, as far as that leaves shares even and
+    topics side by side; what is left is cut into runs as ever.
+    """
 
     name = "range"
     is_cooperative = False
 
-    def assign(self, partition_counts: Mapping[str, int], members: Sequence[MemberData]) -> Shares:
-        shares: Shares = {member.member_id: [] for member in members}
-        for topic in sorted(partition_counts):
-            readers = [member for member in in_order(members) if topic in member.topics]
-            if not readers:
-                continue
-            each, more = divmod(partition_counts[topic], len(readers))
-            first = 0
-            for place, member in enumerate(readers):
-                end = first + each + (1 if place < more else 0)
-                shares[member.member_id] += [TopicPartition(topic, number) for number in range(first, end)]
-                first = end
-        return shares
+    def assign(
+        self, partition_counts: Mapping[str, int], members: Sequence[MemberData], racks: Racks = NO_RACKS
+    ) -> Shares:
+        topics = [
+            _Topic(topic, count, [member for member in in_order(members) if topic in member.topics], racks)
+            for topic, count in sorted(partition_counts.items())
+        ]
+        if any(topic.racks_matter for topic in topics):
+            for alike in _side_by_side(topics):
+                if len(alike) > 1:
+                    _deal_together(alike)
+                elif alike[0].racks_matter:
+                    alike[0].cut(alike[0].is_near)
+        for topic in topics:
+            topic.cut(lambda member, number: True)
+        return {
+            member.member_id: sorted(
+                TopicPartition(topic.name, number)
+                for topic in topics
+                for number in topic.dealt.get(member.member_id, ())
+            )
+            for member in members
+        }
+
+
+class _Topic:
+    """One topic while it is shared out."""
+
+    def __init__(self, name: str, count: int, readers: list[MemberData], racks: Racks) -> None:
+        self.name = name
+        self.readers = readers
+        self.count = count
+        self.dealt: dict[str, list[int]] = {reader.member_id: [] for reader in readers}
+        self._left = dict.fromkeys(range(count))
+        self._each, self._more = divmod(count, len(readers)) if readers else (0, 0)
+        self._places = [racks.get(TopicPartition(name, number), frozenset()) for number in range(count)]
+        self.racks_matter = racks_matter(readers, self._places)
+
+    def is_near(self, member: MemberData, number: int) -> bool:
+        return member.is_near(self._places[number])
+
+    def room(self, member: MemberData) -> int:
+        """How many more partitions the member may get."""
+        most = self._each + (1 if self._more > 0 else 0)
+        return max(0, most - len(self.dealt[member.member_id]))
+
+    def give(self, member: MemberData, numbers: Sequence[int]) -> None:
+        share = self.dealt[member.member_id]
+        share += numbers
+        if len(share) > self._each:
+            self._more -= 1
+        for number in numbers:
+            del self._left[number]
+
+    def cut(self, may_have: Callable[[MemberData, int], bool]) -> None:
+        """To each reader in turn the first partitions that it may have, as many as it has room for."""
+        for reader in self.readers:
+            wanted = (number for number in self._left if may_have(reader, number))
+            if run := list(islice(wanted, self.room(reader))):
+                self.give(reader, run)
+
+
+def _side_by_side(topics: Sequence[_Topic]) -> list[list[_Topic]]:
+    """Topics of as many partitions with the same readers stay side by side."""
+    alike: dict[tuple[object, ...], list[_Topic]] = {}
+    for topic in topics:
+        if topic.readers and topic.count:
+            key = (topic.count, *(reader.member_id for reader in topic.readers))
+            alike.setdefault(key, []).append(topic)
+    return list(alike.values())
+
+
+def _deal_together(topics: Sequence[_Topic]) -> None:
+    """The same partition of all these topics to the first reader that is near each of them, and has room."""
+    for number in range(topics[0].count):
+        for reader in topics[0].readers:
+            if all(topic.room(reader) and topic.is_near(reader, number) for topic in topics):
+                for topic in topics:
+                    topic.give(reader, [number])
+                break

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
-from ottla.client.group.assignors.protocol import MemberData, Shares, in_order
+from ottla.client.group.assignors.protocol import NO_RACKS, MemberData, Racks, Shares, in_order
 from ottla.model.ids import TopicPartition
 
 
@@ -13,7 +13,9 @@ class RoundRobinAssignor:
     name = "roundrobin"
     is_cooperative = False
 
-    def assign(self, partition_counts: Mapping[str, int], members: Sequence[MemberData]) -> Shares:
+    def assign(
+        self, partition_counts: Mapping[str, int], members: Sequence[MemberData], racks: Racks = NO_RACKS
+    ) -> Shares:
         shares: Shares = {member.member_id: [] for member in members}
         dealt_to = cycle(in_order(members))
         for topic in sorted(partition_counts):
