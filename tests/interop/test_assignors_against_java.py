@@ -14,10 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.client.group.assignors import ASSIGNORS, MemberData, Shares
-from ottla.client.group.subscriptions import Share, decode_member, encode_subscription
+from ottla.client.group.subscriptions import Share, by_topic, decode_member, encode_subscription
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.join_group import JoinGroupResponseMember
+from ottla.wire.consumer_protocol import ConsumerProtocolSubscription, encode_blob
 from support.java_harness import java_harness
+from support.lab import old_kafka_jars
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 examples = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -170,3 +172,30 @@ def test_members_that_want_different_topics_keep_their_shares_when_a_leader_of_t
         shares = first(assignor, cluster, members)
         owning = [replace(each, owned=tuple(shares[each.member_id]), generation=1) for each in members]
         assert then(assignor, cluster, owning) == shares
+
+
+@pytest.mark.parametrize("newcomer", ["0", "z"], ids=["first", "last"])
+def test_a_leader_of_old_knows_what_a_cooperative_member_of_ours_still_has(newcomer: str) -> None:
+    """Java's clients before 3.4 say their generation in data of their own, and look for it there alone."""
+    mine, theirs = (
+        Share(frozenset(TopicPartition("apples", number) for number in numbers), 5)
+        for numbers in ((0, 1, 2), (3, 4, 5))
+    )
+    of_old = ConsumerProtocolSubscription(
+        topics=("apples",), user_data=b"\0\0\0\5", owned_partitions=by_topic(theirs.partitions)
+    )
+    blobs = {
+        "mine": encode_subscription("cooperative-sticky", ["apples"], mine, mine),
+        "theirs": encode_blob(of_old, 1),
+        newcomer: encode_blob(ConsumerProtocolSubscription(topics=("apples",), user_data=b"\xff" * 4), 1),
+    }
+    lines = ["node 0 -", *(f"partition apples {number} 0" for number in range(6))]
+    lines += [f"member {member_id} - {blob.hex()}" for member_id, blob in blobs.items()]
+
+    leader = java_harness("AssignorOracle", old_kafka_jars())
+    shares = leader.call_text("cooperative-sticky", "\n".join(lines).encode()).splitlines()
+
+    given = {name: {int(row.split()[2]) for row in shares if row.split()[0] == name} for name in blobs}
+    assert given["mine"] < {0, 1, 2}
+    assert given["theirs"] < {3, 4, 5}
+    assert given[newcomer] == set(), "what it is to have is still with the others"
