@@ -71,6 +71,8 @@ class Node:
         self.cluster_id = ""
         self.controller_epoch = 0
         """The highest seen in a controller's request; requests with a lower one are refused."""
+        self.assigned_as = -1
+        """As which registration (by its epoch) this broker was last told what to lead."""
         self.outputs: list[Output] = []
         self.log_dirs: LogDirs
         self.apis = apis.by_key()
@@ -205,6 +207,7 @@ class Node:
             case SessionExpired():
                 log.warning("zookeeper session expired broker=%d", self.broker_id)
                 self.zk.expired()
+                self.assigned_as = -1
                 self.controller.on_session_expired()
                 self.registration.on_session_expired()
 
@@ -256,8 +259,10 @@ class Node:
         self.state = NodeState.STOPPING
 
     def may_be_deposed(self) -> bool:
-        """Others may lead by now: ZooKeeper is out of reach, or this process has just been frozen."""
-        return not self.zk.is_connected or self.timers.late_ms() > FROZEN_MS
+        """Others may lead by now: ZooKeeper is out of reach, this process has just been frozen, or its
+        session ended and no controller has told it since what to lead."""
+        is_untold = self.assigned_as < self.registration.broker_epoch
+        return is_untold or not self.zk.is_connected or self.timers.late_ms() > FROZEN_MS
 
     def begin_shutdown(self) -> None:
         """Leave in order: leaderships first, then clients, logs and the registration. Twice is once."""

@@ -279,7 +279,6 @@ class OwnMember(OwnClient):
         self.world.after(self.world.between(20, 600) * MILLISECOND, self.start)
 
     def _poll(self) -> None:
-        membership = self.core.membership
         try:
             taken = self.core.take(self.world.chance.choice([1, 20, 500]))
         except ClientError as error:
@@ -291,9 +290,11 @@ class OwnMember(OwnClient):
             # Kafka too: somebody starts the program again.
             self.core = self._joining()
             return
+        # While it joins it knows of a generation that may never be: its coordinator may die before it writes.
+        generation = self._share[0]
         for partition, records in taken.items():
             for record in records:
-                self.reading.was_given(partition, record, membership.generation, self.host)
+                self.reading.was_given(partition, record, generation, self.host)
         if taken and not self._is_committing and self.world.happens(0.6):
             self._is_committing = True
             self.engine.spawn(self._commit())

@@ -215,6 +215,20 @@ def test_a_leader_that_was_frozen_or_cut_off_sends_readers_of_more_to_the_new_on
         assert broker.fetch_now(-1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_a_leader_whose_session_ended_sends_readers_of_more_away_until_it_is_told_what_to_lead() -> None:
+    """ZooKeeper grants a session before a controller that is cut off can say who leads since the last one."""
+    broker = a_leader_with(("a",))
+    broker.expire_session(0x77)
+
+    untold = broker.fetch_now(2)
+    broker.tell_metadata()
+    still_untold = broker.fetch_now(2)
+    broker.lead()
+
+    assert untold.error_code == still_untold.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert broker.fetch_now(2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
 def test_an_offset_between_high_watermark_and_end_is_empty_and_no_error() -> None:
     broker = a_leader_with(("a",), ("b",), isr=(ME, SECOND))
 

@@ -39,6 +39,7 @@ from support.fake_cluster import FakeCluster, FakeLog
 ORDERS_0 = TopicPartition("orders", 0)
 SHARE = frozenset({ORDERS_0})
 FOR_EVER = 1_000
+AUTO_COMMIT_MS = 20_000
 
 
 class OneMember(FakeCluster):
@@ -333,3 +334,64 @@ def test_a_commit_that_was_not_written_in_time_is_tried_again(cluster: OneMember
     cluster.run(cluster.consumer.commit({ORDERS_0: 9}))
 
     assert len(cluster.requests(ApiKey.OFFSET_COMMIT)) == 2
+
+
+def committed_offsets(cluster: OneMember) -> list[int]:
+    """What the member has committed, in its order."""
+    return [
+        row.committed_offset
+        for _, _, request in cluster.requests(ApiKey.OFFSET_COMMIT)
+        for topic in request.topics
+        for row in topic.partitions
+    ]
+
+
+@pytest.fixture
+def committing(cluster: OneMember) -> OneMember:
+    """A member that commits by itself and has been given the record at offset 2, and no more."""
+    strategies = cluster.membership.partition_assignment_strategy
+    member = OneMember(*strategies, enable_auto_commit=True, auto_commit_interval_ms=AUTO_COMMIT_MS)
+    member.script(ApiKey.OFFSET_FETCH, *[committed(2)] * FOR_EVER)
+    member.script(ApiKey.OFFSET_COMMIT, *[OffsetCommitResponse()] * FOR_EVER)
+    member.script(ApiKey.LEAVE_GROUP, LeaveGroupResponse())
+    wait_for(member, lambda: member.consumer.has_news)
+    assert [record.offset for record in member.consumer.take(1)[ORDERS_0]] == [2]
+    return member
+
+
+def test_what_a_program_was_given_is_committed_when_it_asks_for_more(committing: OneMember) -> None:
+    """Before, it may be at work on it still, and die."""
+    committing.pass_time(AUTO_COMMIT_MS)
+    assert committed_offsets(committing) == []
+
+    committing.consumer.take(4)
+    committing.pass_time(2 * AUTO_COMMIT_MS)
+
+    assert committed_offsets(committing) == [3], "and once is enough"
+
+
+def test_a_share_that_is_given_up_is_committed_as_far_as_it_was_worked_on(committing: OneMember) -> None:
+    committing.consumer.take(4)
+    committing.scripted[ApiKey.SYNC_GROUP].appendleft(SyncGroupResponse(assignment=encode_share([])))
+
+    gather(committing)
+    wait_for(committing, lambda: committing.generation > 1)
+
+    assert committed_offsets(committing) == [3]
+
+
+def test_a_share_that_was_lost_is_another_members_to_commit(committing: OneMember) -> None:
+    committing.consumer.take(4)
+
+    gather(committing, ErrorCode.UNKNOWN_MEMBER_ID)
+    wait_for(committing, lambda: committing.generation == 2 and committing.position == 2)
+
+    assert committed_offsets(committing) == []
+
+
+def test_a_program_that_closes_its_consumer_is_done_with_all_it_was_given(committing: OneMember) -> None:
+    committing.consumer.take(4)
+
+    committing.run(committing.consumer.close())
+
+    assert committed_offsets(committing) == [7]

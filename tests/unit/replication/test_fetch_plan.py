@@ -75,6 +75,17 @@ def test_a_partition_dropped_and_wanted_again_stays() -> None:
     assert (request.ask, request.forget) == ({}, [])
 
 
+def test_a_partition_that_the_leader_has_forgotten_is_told_anew_though_it_stands_where_it_stood() -> None:
+    plan = a_plan_in_session(ORDERS_0, ORDERS_1)
+    plan.drop(ORDERS_0)
+    plan.next_request()
+    plan.answered(ErrorCode.NONE, 7, ())
+
+    plan.want(ORDERS_0, at(0))
+
+    assert plan.next_request().ask == {ORDERS_0: at(0)}
+
+
 def test_a_topic_made_anew_is_forgotten_under_its_old_id() -> None:
     plan = a_plan_in_session(ORDERS_0)
     plan.drop(ORDERS_0)

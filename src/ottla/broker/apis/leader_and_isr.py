@@ -79,7 +79,9 @@ def _obey(
         request.reply(_refuse(body, version, assigned, error))
         return
     done = AssignmentDone()
+    own_epoch = node.registration.broker_epoch
     yield from node.partitions.assign(assigned, done)
+    node.assigned_as = own_epoch
     log.info(
         "leader and isr controller=%d epoch=%d partitions=%d leads=%d follows=%d refused=%d",
         body.controller_id,
