@@ -1,5 +1,6 @@
 """Connections that deliver in order, late, or not at all; cut by direction, reset by death."""
 
+from bisect import insort
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -34,14 +35,16 @@ Accept: TypeAlias = Callable[[str], End | None]
 class Pipe:
     """One direction of a connection."""
 
-    __slots__ = ("connection", "destination", "last_us", "source", "stalled", "stalled_since_us")
+    __slots__ = ("connection", "destination", "last_us", "sent", "source", "stalled", "stalled_since_us")
 
     def __init__(self, connection: "Connection", source: str, destination: str) -> None:
         self.connection = connection
         self.source = source
         self.destination = destination
         self.last_us = 0
-        self.stalled: list[bytes] = []
+        self.sent = 0
+        self.stalled: list[tuple[int, bytes]] = []
+        """What a cut holds up, by number: what was under way when it came is before what was sent since."""
         self.stalled_since_us: int | None = None
 
 
@@ -125,7 +128,7 @@ class Network:
         for connection in list(self._connections):
             for pipe in (connection.to_left, connection.to_right):
                 stalled, pipe.stalled, pipe.stalled_since_us = pipe.stalled, [], None
-                for data in stalled:
+                for _, data in stalled:
                     self.transmit(pipe, data)
 
     def is_blocked(self, source: str, destination: str) -> bool:
@@ -189,8 +192,9 @@ class Network:
 
     def transmit(self, pipe: Pipe, data: bytes) -> None:
         connection = pipe.connection
+        number = pipe.sent = pipe.sent + 1
         if self.is_blocked(pipe.source, pipe.destination) or pipe.stalled:
-            self._stall(pipe, data)
+            self._stall(pipe, number, data)
             return
         latency_us = self.latency_us()
         if self.slow_hosts and (pipe.source in self.slow_hosts or pipe.destination in self.slow_hosts):
@@ -205,12 +209,12 @@ class Network:
             if not self.is_blocked(pipe.source, pipe.destination):
                 receiver.received(data)
             elif connection.is_open:
-                self._stall(pipe, data)
+                self._stall(pipe, number, data)
 
         self.world.after(arrival_us - self.world.now_us, deliver)
 
-    def _stall(self, pipe: Pipe, data: bytes) -> None:
-        pipe.stalled.append(data)
+    def _stall(self, pipe: Pipe, number: int, data: bytes) -> None:
+        insort(pipe.stalled, (number, data))
         if pipe.stalled_since_us is None:
             since_us = pipe.stalled_since_us = self.world.now_us
 

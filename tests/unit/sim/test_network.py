@@ -65,3 +65,21 @@ def test_a_reset_may_come_before_or_behind_what_was_under_way() -> None:
         seen.add(tuple(right.heard))
 
     assert seen == {("order", "(reset)"), ("(reset)",)}
+
+
+def test_what_was_under_way_when_a_cut_came_arrives_before_what_was_sent_since() -> None:
+    world, connection, left, right = a_connection()
+    network = connection.network
+    network._connections[connection] = None
+    network.slow_hosts["right"] = None
+    connection.send(left, b"first")
+    connection.send(left, b"second")
+
+    network.block("left", "right")
+    connection.send(left, b"third")
+    world.run_until(SECOND)
+    assert right.heard == []
+    network.unblock_all()
+    world.run_until(2 * SECOND)
+
+    assert right.heard == ["first", "second", "third"]
