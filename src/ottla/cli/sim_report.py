@@ -196,20 +196,22 @@ def play_many(first: int | None, count: int, jobs: int, seconds: int) -> bool:
     typer.echo(f"seeds {start} to {start + count - 1}, {seconds} s of faults each")
     started = time.monotonic()
     sums = Sums()
+    is_terminal = sys.stdout.isatty()
+    wiped = "\r\x1b[K" if is_terminal else ""
     work = [(start + number, seconds) for number in range(count)]
     with stop_between() as stop, closing(outcomes_of(work, jobs)) as outcomes:
         for outcome in outcomes:
             sums.add(outcome)
             if outcome.failure is not None:
-                typer.echo("\n".join(outcome.story[-STORY_LINES_OF_A_FAILURE:]))
+                typer.echo(wiped + "\n".join(outcome.story[-STORY_LINES_OF_A_FAILURE:]))
                 typer.echo(
                     f"seed {outcome.seed} FAILED: {outcome.failure}\n  replay: ottla sim {outcome.seed}"
                 )
-            if sys.stdout.isatty():
+            if is_terminal:
                 typer.echo(f"\r{sums.seeds}/{count} seeds, {len(sums.failed)} failed ", nl=False)
             if stop.asked:
                 break
-    typer.echo("\n".join(sums.lines(max(time.monotonic() - started, 0.001))))
+    typer.echo(wiped + "\n".join(sums.lines(max(time.monotonic() - started, 0.001))))
     if stop.asked:
         raise typer.Exit(130)
     return bool(sums.failed)

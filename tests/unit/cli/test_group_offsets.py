@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from ottla.cli.shared import connection
 from ottla.cli.shared.options import Output, only_with
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.cli.tools import groups_reset, groups_shown
 from ottla.cli.tools.consumer_groups import app
-from ottla.client.admin.groups import describe_group, list_group_offsets
+from ottla.client.admin.groups import alter_group_offsets, describe_group, list_group_offsets
 from ottla.client.admin.topics import describe_topics
 from ottla.client.fetching.offsets import EARLIEST, list_offsets
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.describe_groups import DescribedGroup
 from ottla.wire.apis.list_offsets import ListOffsetsPartitionResponse
 from ottla.wire.apis.offset_fetch import OffsetFetchResponsePartition
-from support.answering_client import AnsweringClient, described
+from support.answering_client import AnsweringClient, Operation, described
 
 ORDERS = TopicPartition("orders", 0)
 LOG_END = 10
 
 
-def cluster(leaders: dict[str, list[int]], committed: int = 4) -> AnsweringClient:
+def cluster(
+    leaders: dict[str, list[int]], committed: int = 4, others: dict[Operation, Any] | None = None
+) -> AnsweringClient:
     def offsets(wanted: dict[TopicPartition, int]) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
         return {
             name: ListOffsetsPartitionResponse(offset=0 if time == EARLIEST else LOG_END)
@@ -36,6 +41,7 @@ def cluster(leaders: dict[str, list[int]], committed: int = 4) -> AnsweringClien
             describe_group: DescribedGroup(group_state="Empty"),
             list_group_offsets: {ORDERS: OffsetFetchResponsePartition(committed_offset=committed)},
             list_offsets: offsets,
+            **(others or {}),
         }
     )
 
@@ -95,3 +101,58 @@ def test_a_topic_that_is_gone_is_named_too() -> None:
             mode=groups_reset.Mode.PLAN,
             output=Output.TABLE,
         )
+
+
+def exported(monkeypatch: pytest.MonkeyPatch, committing: AnsweringClient, *words: str) -> Result:
+    monkeypatch.setattr(connection, "connected", committing.connected)
+    monkeypatch.setattr(groups_shown, "chosen", lambda _client, names: names or ["one, two"])
+    return CliRunner().invoke(app, ["--reset-offsets", "--all-topics", "--to-current", "--export", *words])
+
+
+def test_a_plan_of_all_groups_names_them_also_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = exported(monkeypatch, cluster({"orders": [1]}), "--all-groups")
+
+    assert (result.exit_code, result.stdout) == (0, '"one, two",orders,0,4\n'), result
+    assert groups_reset.read_plan(result.stdout, ["one, two"], is_one_group=False) == {
+        "one, two": {ORDERS: 4}
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("Dead", "Consumer group 'g' does not exist"),
+        ("Empty", "group 'g' has committed no offsets, so --all-topics means none; name them with --topic"),
+    ],
+)
+def test_all_topics_of_a_group_that_has_read_none_are_refused(
+    monkeypatch: pytest.MonkeyPatch, state: str, said: str
+) -> None:
+    without = {list_group_offsets: {}, describe_group: DescribedGroup(group_state=state)}
+    client = cluster({"orders": [1]}, others=without)
+
+    result = exported(monkeypatch, client, "--group", "g")
+
+    assert result.stdout == ""
+    assert isinstance(result.exception, CommandRefused)
+    assert said in str(result.exception)
+
+
+def test_a_type_of_groups_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "connected", cluster({}).connected)
+
+    result = CliRunner().invoke(app, ["--list", "--type", "clasic"])
+
+    assert isinstance(result.exception, UsageRefused)
+    assert str(result.exception) == "--type 'clasic' is none of Consumer, Classic, Share"
+
+
+def test_offsets_are_shown_as_reset_when_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = cluster({"orders": [1]}, others={alter_group_offsets: {ORDERS: ErrorCode.UNKNOWN_MEMBER_ID}})
+    monkeypatch.setattr(connection, "connected", client.connected)
+    words = ["--reset-offsets", "--group", "g", "--topic", "orders", "--to-earliest", "--execute"]
+
+    result = CliRunner().invoke(app, words)
+
+    assert result.stdout == ""
+    assert str(result.exception).startswith("group g: the offset of orders-0 was not set: ")

@@ -93,13 +93,22 @@ def test_a_date_without_a_zone_is_utc() -> None:
 def test_an_exported_plan_is_read_for_one_group_and_for_several() -> None:
     orders = TopicPartition("orders", 0)
 
-    assert read_plan("orders,0,7\n", ["a"]) == {"a": {orders: 7}}
-    assert read_plan("a,orders,0,7\nb,orders,0,8\nc,orders,0,9\n", ["a", "b"]) == {
-        "a": {orders: 7},
-        "b": {orders: 8},
-    }
-    with pytest.raises(CommandRefused, match="line 1"):
-        read_plan("orders,zero,7\n", ["a"])
+    assert read_plan("orders,0,7\n", ["a"], is_one_group=True) == {"a": {orders: 7}}
+    several = "a,orders,0,7\nb,orders,0,8\nc,orders,0,9\n"
+    assert read_plan(several, ["a", "b", "d"], is_one_group=False) == {"a": {orders: 7}, "b": {orders: 8}}
+    assert read_plan(several, ["c"], is_one_group=True) == {"c": {orders: 9}}
+    with pytest.raises(CommandRefused, match="line 1 of the plan is not topic,partition,offset"):
+        read_plan("orders,zero,7\n", ["a"], is_one_group=True)
+
+
+def test_a_plan_for_another_group_is_refused() -> None:
+    with pytest.raises(CommandRefused, match="no line for group 'bill'; it is for 'billing'"):
+        read_plan("billing,orders,0,7\n", ["bill"], is_one_group=True)
+
+
+def test_a_plan_that_names_no_group_is_not_taken_for_every_group() -> None:
+    with pytest.raises(CommandRefused, match="is not group,topic,partition,offset: orders,0,7"):
+        read_plan("orders,0,7\n", ["a", "b"], is_one_group=False)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ _MEANING = {
     ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader at the moment",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
     ErrorCode.NON_EMPTY_GROUP: "the group has members; stop its consumers first",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group reads this topic; stop its consumers first",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "that is no name for a topic",

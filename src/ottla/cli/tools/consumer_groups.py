@@ -158,4 +158,5 @@ def consumer_groups(
                     given,
                     mode=groups_reset.Mode.of(dry_run=dry_run, execute=execute, export=export),
                     output=output,
+                    is_one_group=len(group or []) == 1,
                 )

@@ -1,9 +1,10 @@
 """``ottla consumer-groups --reset-offsets``: where a group shall go on, in all of Kafka's forms."""
 
 import csv
+import io
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -57,8 +58,12 @@ def reset(
     *,
     mode: Mode,
     output: Output,
+    is_one_group: bool = True,
 ) -> None:
-    """Plan for every group first; only then is anything written."""
+    """Plan for every group first; only then is anything written.
+
+    ``is_one_group``: exactly one was named, so that the lines of a plan need not name it.
+    """
     if len(target) != 1:
         raise UsageRefused(
             "exactly one target is needed: --to-earliest, --to-latest, --to-current, --to-offset,"
@@ -68,6 +73,11 @@ def reset(
     if flag != "--from-file" and bool(topics) == all_topics:
         raise UsageRefused("--reset-offsets needs --topic or --all-topics, and not both")
     plans: dict[str, Positions] = {}
+    filed: dict[str, Positions] = {}
+    if flag == "--from-file":
+        assert isinstance(value, Path), "Typer gives a path"
+        filed = read_plan(read_text(value), groups, is_one_group=is_one_group)
+        groups = list(filed)
     for group in groups:
         state = client.run(describe_group, group).group_state
         if state not in ("Empty", "Dead"):
@@ -75,20 +85,34 @@ def reset(
                 f"Assignments can only be reset if the group '{group}' is inactive, but the current state"
                 f" is {state}: stop its consumers first"
             )
-        committed = _committed(client, group)
         if flag == "--from-file":
-            assert isinstance(value, Path), "Typer gives a path"
-            plans[group] = _clamped(client, read_plan(read_text(value), groups)[group])
+            plans[group] = _clamped(client, filed[group])
         else:
+            committed = _committed(client, group)
+            if all_topics and not committed:
+                _leave(_nothing_committed(group, state), is_one_group)
             scope = sorted(committed) if all_topics else named_partitions(client, topics)
             require_leaders(client, scope)
             plans[group] = _plan(client, scope, committed, flag, value)
-    _show(plans, mode, output)
     if mode in (Mode.EXECUTE, Mode.EXECUTE_AND_EXPORT):
         for group, plan in plans.items():
             _write(client, group, plan)
-    elif mode is Mode.PLAN and output is Output.TABLE:
+    _show(plans, mode, output, is_one_group)
+    if mode is Mode.PLAN and output is Output.TABLE:
         typer.echo("nothing was changed: add --execute to reset the offsets", err=True)
+
+
+def _leave(why: str, is_one_group: bool) -> None:
+    """Nothing is to be reset for a group: an error if it is the only one."""
+    if is_one_group:
+        raise CommandRefused(why)
+    typer.echo(why, err=True)
+
+
+def _nothing_committed(group: str, state: str) -> str:
+    if state == "Dead":
+        return f"Consumer group '{group}' does not exist; --topic sets offsets for one that is to come"
+    return f"group '{group}' has committed no offsets, so --all-topics means none; name them with --topic"
 
 
 def _committed(client: Client, group: str) -> Positions:
@@ -150,12 +174,12 @@ def _clamped(client: Client, wanted: Positions) -> Positions:
     return inside
 
 
-def _show(plans: Mapping[str, Positions], mode: Mode, output: Output) -> None:
+def _show(plans: Mapping[str, Positions], mode: Mode, output: Output, is_one_group: bool) -> None:
     rows = [(group, *name, offset) for group, plan in plans.items() for name, offset in sorted(plan.items())]
     if mode in (Mode.EXPORT, Mode.EXECUTE_AND_EXPORT):
-        for group, topic, partition, offset in rows:
-            first = f"{group}," if len(plans) > 1 else ""
-            typer.echo(f"{first}{topic},{partition},{offset}")
+        lines = io.StringIO()
+        csv.writer(lines, lineterminator="\n").writerows(row[1:] if is_one_group else row for row in rows)
+        typer.echo(lines.getvalue(), nl=False)
     elif output is not Output.TABLE:
         names = ("group", "topic", "partition", "new_offset")
         print_rows([dict(zip(names, row, strict=True)) for row in rows], output)
@@ -173,24 +197,33 @@ def _write(client: Client, group: str, plan: Positions) -> None:
             raise CommandRefused(f"group {group}: the offset of {name} was not set: {reason(code)}")
 
 
-def read_plan(text: str, groups: list[str]) -> dict[str, Positions]:
-    """The lines of an exported plan: topic,partition,offset, with the group before them where several are."""
-    plans: dict[str, Positions] = {group: {} for group in groups}
+def read_plan(text: str, groups: list[str], *, is_one_group: bool) -> dict[str, Positions]:
+    """The lines of an exported plan for these groups: topic,partition,offset behind the group's name.
+
+    Where one group alone was named, lines may leave it out, and it must be in the plan. Of several, those
+    that are not in it are told, and stay as they are.
+    """
+    form = "topic,partition,offset" if is_one_group else "group,topic,partition,offset"
+    plans: dict[str, Positions] = {}
     for number, cells in enumerate(csv.reader(text.splitlines()), 1):
         match cells:
             case []:
                 continue
-            case [topic, partition, offset] if partition.isdecimal() and offset.isdecimal():
-                for plan in plans.values():
-                    plan[TopicPartition(topic, int(partition))] = int(offset)
+            case [topic, partition, offset] if is_one_group and partition.isdecimal() and offset.isdecimal():
+                group = groups[0]
             case [group, topic, partition, offset] if partition.isdecimal() and offset.isdecimal():
-                if group in plans:
-                    plans[group][TopicPartition(topic, int(partition))] = int(offset)
+                pass
             case _:
-                raise CommandRefused(
-                    f"line {number} of the plan is not topic,partition,offset: {','.join(cells)}"
-                )
-    return plans
+                raise CommandRefused(f"line {number} of the plan is not {form}: {','.join(cells)}")
+        plans.setdefault(group, {})[TopicPartition(topic, int(partition))] = int(offset)
+    for group in groups:
+        if group not in plans:
+            _leave(f"the plan has no line for group '{group}'; it is for {_named(plans)}", is_one_group)
+    return {group: plans[group] for group in groups if group in plans}
+
+
+def _named(groups: Iterable[str]) -> str:
+    return ", ".join(f"'{group}'" for group in groups) or "none"
 
 
 def parse_datetime(text: str) -> int:

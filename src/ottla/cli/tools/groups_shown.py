@@ -24,6 +24,7 @@ from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordin
 from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
+TYPES = ("Consumer", "Classic", "Share")
 WIDTH = 15
 LAG_COLUMNS = (
     "group",
@@ -67,8 +68,8 @@ def _is_of_consumers(row: Any) -> bool:
 
 def list_all(client: Client, state: str | None, kind: str | None, output: Output) -> None:
     """Names, with state and type where asked for."""
-    states = _canonical(state or "")
-    kinds = {part.strip().lower() for part in (kind or "").split(",") if part.strip()}
+    states = _canonical("--state", state or "", STATES)
+    kinds = _canonical("--type", kind or "", TYPES)
     found = sorted(
         (row for row in client.run(list_groups, states=states) if _is_of_consumers(row)),
         key=lambda row: row.group_id,
@@ -76,7 +77,7 @@ def list_all(client: Client, state: str | None, kind: str | None, output: Output
     rows = []
     for row in found:
         type_ = (row.group_type or "classic").capitalize()
-        if not kinds or type_.lower() in kinds:
+        if not kinds or type_ in kinds:
             shown = {"group": row.group_id}
             if kind is not None:
                 shown["type"] = type_
@@ -95,12 +96,12 @@ def list_all(client: Client, state: str | None, kind: str | None, output: Output
             typer.echo(f"{cells[0]:<{width}} " + " ".join(f"{cell:<20}" for cell in cells[1:]))
 
 
-def _canonical(text: str) -> list[str]:
-    known = {name.lower(): name for name in STATES}
+def _canonical(flag: str, text: str, names: tuple[str, ...]) -> list[str]:
+    known = {name.lower(): name for name in names}
     wanted = [part.strip().lower() for part in text.split(",") if part.strip()]
     for name in wanted:
         if name not in known:
-            raise UsageRefused(f"--state {name!r} is none of {', '.join(STATES)}")
+            raise UsageRefused(f"{flag} {name!r} is none of {', '.join(names)}")
     return [known[name] for name in wanted]
 
 
