@@ -28,6 +28,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr
 from ottla.server.zk_session import ZooKeeperClient
 from ottla.zookeeper import paths
+from ottla.zookeeper.batches import plan_fenced_writes
 from ottla.zookeeper.codec import encode_partition_state
 from ottla.zookeeper.ops import Check, Create, Created, Data, GetData, MultiDone, SetData, WriteOp
 
@@ -51,8 +52,8 @@ def state_paths(count: int) -> list[str]:
 
 
 async def fenced(client: ZooKeeperClient, ops: Iterable[WriteOp]) -> None:
-    """All writes in fenced batches, a few batches in flight."""
-    for outcome in await client.write_many(FENCE, ops):
+    """All writes in fenced batches, sent one behind the other as a controller sends them."""
+    for outcome in await asyncio.gather(*map(client.submit, plan_fenced_writes(FENCE, ops))):
         assert isinstance(outcome, MultiDone), outcome
 
 

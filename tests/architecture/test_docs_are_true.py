@@ -75,6 +75,18 @@ def test_the_map_names_every_package() -> None:
     assert [name for name in packages if f"`{name}/`" not in text] == []
 
 
+@pytest.mark.parametrize("package", ["broker", "storage"])
+def test_the_map_names_every_module_of_a_large_package(package: str) -> None:
+    text = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    section = text.split(f"## Inside `{package}/`")[1].split("\n## ")[0]
+    modules = {file.stem for file in (PACKAGE / package).glob("[!_]*.py")}
+    named = {
+        name for row in re.findall(r"^\|.*\|(.*)\|$", section, re.MULTILINE) for name in CODE.findall(row)
+    }
+
+    assert named == modules
+
+
 def test_help_lists_every_target() -> None:
     shown_help = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -12,7 +12,6 @@ from chaos.network import Place
 from support.apache import LOG4J
 from support.java_process import JavaProcess, java_command
 
-STOP_SECONDS_MAX = 40
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 
 

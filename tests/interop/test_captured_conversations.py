@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,20 @@ from ottla.wire.codec import decode_prefix, encode_bytes
 from ottla.wire.headers import decode_request_header, decode_response, frame_response
 from ottla.wire.keys import ApiKey
 from support.apache import ApacheCluster, run_tool
-from support.recording_proxy import Conversation, RecordingProxy
+from support.recorder import Conversation, Recorder
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingProxy]:
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
     """A broker that tells its clients to come through the proxy."""
     directory: Path = tmp_path_factory.mktemp("captured")
-    with RecordingProxy() as proxy:
+    with Recorder() as proxy:
         advertised = f"PLAINTEXT://127.0.0.1:{proxy.port}"
         cluster = ApacheCluster(directory, advertised_listeners=advertised)
         (broker,) = cluster.brokers.values()
-        proxy.target_port = broker.port
+        proxy.upstream_port = broker.port
         try:
             cluster.start()
             yield proxy
@@ -39,22 +38,11 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingProxy]:
             cluster.stop()
 
 
-def frames(stream: bytearray) -> Iterator[bytes]:
-    """The whole frames of one half of a conversation."""
-    position = 0
-    while len(stream) - position >= 4:
-        (size,) = struct.unpack_from(">i", stream, position)
-        if len(stream) - position - 4 < size:
-            return
-        yield bytes(stream[position + 4 : position + 4 + size])
-        position += 4 + size
-
-
 def checked(conversation: Conversation) -> list[tuple[ApiKey, int]]:
     """Read and write again every request and its response; what was spoken, by API and version."""
     spoken = []
-    responses = frames(conversation.answered)
-    for frame in frames(conversation.said):
+    responses = iter(conversation.responses)
+    for frame in list(conversation.requests):
         header, body = decode_request_header(frame)
         api_key, version = ApiKey(header.api_key), header.api_version
         request_class, response_class = message_classes(api_key)
@@ -73,7 +61,7 @@ def checked(conversation: Conversation) -> list[tuple[ApiKey, int]]:
     return spoken
 
 
-def spoken_since(proxy: RecordingProxy, start: int) -> set[ApiKey]:
+def spoken_since(proxy: Recorder, start: int) -> set[ApiKey]:
     conversations = proxy.conversations[start:]
     assert conversations
     return {api_key for conversation in conversations for api_key, _ in checked(conversation)}
@@ -83,7 +71,7 @@ BASICS = {ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH}
 GROUP = {ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_FETCH}
 
 
-def test_what_librdkafka_says_and_hears_is_understood(proxy: RecordingProxy) -> None:
+def test_what_librdkafka_says_and_hears_is_understood(proxy: Recorder) -> None:
     start = len(proxy.conversations)
     bootstrap = {"bootstrap.servers": f"127.0.0.1:{proxy.port}", "log_level": 0}
     admin = AdminClient(bootstrap)
@@ -111,7 +99,7 @@ def test_what_librdkafka_says_and_hears_is_understood(proxy: RecordingProxy) -> 
     assert BASICS | GROUP | extra <= spoken_since(proxy, start)
 
 
-def test_what_the_java_clients_say_and_hear_is_understood(proxy: RecordingProxy) -> None:
+def test_what_the_java_clients_say_and_hear_is_understood(proxy: Recorder) -> None:
     start = len(proxy.conversations)
     server = f"127.0.0.1:{proxy.port}"
     topics = "org.apache.kafka.tools.TopicCommand"
@@ -135,7 +123,7 @@ def test_what_the_java_clients_say_and_hear_is_understood(proxy: RecordingProxy)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its own use of the standard library
-def test_what_kafka_python_says_and_hears_is_understood(proxy: RecordingProxy) -> None:
+def test_what_kafka_python_says_and_hears_is_understood(proxy: Recorder) -> None:
     from kafka import KafkaConsumer, KafkaProducer
 
     start = len(proxy.conversations)
@@ -158,7 +146,7 @@ def test_what_kafka_python_says_and_hears_is_understood(proxy: RecordingProxy) -
     assert spoken_since(proxy, start) >= BASICS | GROUP
 
 
-def test_what_aiokafka_says_and_hears_is_understood(proxy: RecordingProxy) -> None:
+def test_what_aiokafka_says_and_hears_is_understood(proxy: Recorder) -> None:
     start = len(proxy.conversations)
     server = f"127.0.0.1:{proxy.port}"
 
@@ -181,7 +169,7 @@ def test_what_aiokafka_says_and_hears_is_understood(proxy: RecordingProxy) -> No
     assert spoken_since(proxy, start) >= BASICS | GROUP
 
 
-def test_what_apaches_controller_says_to_its_broker_is_understood(proxy: RecordingProxy) -> None:
+def test_what_apaches_controller_says_to_its_broker_is_understood(proxy: Recorder) -> None:
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{proxy.port}", "log_level": 0})
     admin.create_topics([NewTopic("controlled", 2, 1)])["controlled"].result(20)
 

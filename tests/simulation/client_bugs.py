@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.client.errors import BrokerError, ClientError
 from ottla.client.fetching.assigned import Assigned
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.group.core import GroupConsumerCore
 from ottla.client.group.membership import Membership
+from ottla.client.producing.batches import PartitionLine
 from ottla.client.producing.producer import ProducerCore
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.fetch import FetchResponse
 from simulation.planting import replaced
@@ -70,3 +73,40 @@ def lost_shares_are_kept() -> Any:
         yield
 
     return replaced(Membership, "_lose", lose)
+
+
+def numbered_anew_in_doubt() -> Any:
+    """After a batch was given up, those behind it are numbered anew, though they may be in the log."""
+
+    def begin_anew(self: PartitionLine) -> bool:
+        self.is_refused |= self.has_gap
+        return original(self)
+
+    original = PartitionLine.begin_anew
+    return replaced(PartitionLine, "begin_anew", begin_anew)
+
+
+def positions_asked_for_once() -> Any:
+    """A consumer that could not find out where a partition begins does not ask that broker again."""
+
+    def find(self: FetchCore, leader: int, states: Any) -> Any:
+        yield from original(self, leader, states)
+        if any(state.wanted_timestamp is not None for state in states):
+            self._asked_for_offsets.add(leader)
+
+    original = FetchCore._find
+    return replaced(FetchCore, "_find", find)
+
+
+def reset_before_it_is_read() -> Any:
+    """A consumer whose next fetch is out of range throws away what it has fetched before."""
+
+    def failed(self: FetchCore, state: Assigned, error: ClientError, source: int) -> None:
+        is_out = isinstance(error, BrokerError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE
+        if is_out and state.has_bytes and state.preferred_replica != source:
+            self._out_of_range(state)
+        else:
+            original(self, state, error, source)
+
+    original = FetchCore._failed
+    return replaced(FetchCore, "_failed", failed)

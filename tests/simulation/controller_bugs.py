@@ -15,6 +15,7 @@ from ottla.broker.peer_links import LinkLost
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.registration import Registration
 from ottla.controller import isr_changes, preferred, reassignment, state_changes
+from ottla.controller.context import ControllerContext
 from ottla.controller.request_batch import RequestBatch
 from ottla.model.errors import ErrorCode
 from ottla.zookeeper import paths
@@ -50,10 +51,11 @@ def isr_of_strangers() -> Any:
     original = isr_changes.judge
 
     def judge(context: Any, event: Any, change: Any) -> Any:
-        verdict = original(context, event, change)
-        if verdict in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_UPDATE_VERSION):
-            return None
-        return verdict
+        partition = context.partitions.get(change.partition)
+        if partition is not None and partition.state is not None:
+            newest = max(change.partition_epoch, partition.state.partition_epoch)
+            change = change._replace(partition_epoch=newest)
+        return original(context, event, change)
 
     return replaced(isr_changes, "judge", judge)
 
@@ -170,3 +172,28 @@ def versions_unchecked() -> Any:
 def nothing_checked_in_zookeeper() -> Any:
     """Neither another controller nor another state stops a controller's write."""
     return all_of(no_fence_in_zookeeper(), versions_unchecked())
+
+
+def leaving_for_ever() -> Any:
+    """A broker that comes back before its controlled shutdown was noticed may never lead or join an ISR."""
+
+    def forget(self: ControllerContext, broker: Any) -> None:
+        leaving = broker in self.shutting_down
+        original(self, broker)
+        if leaving:
+            self.mark_shutting_down(broker)
+
+    original = ControllerContext.forget_failures
+    return replaced(ControllerContext, "forget_failures", forget)
+
+
+def looks_for_ever() -> Any:
+    """A broker whose session ended while it looked who is controller never looks again."""
+
+    def void(self: ControllerHost) -> None:
+        looks = self._is_looking
+        original(self)
+        self._is_looking = looks
+
+    original = ControllerHost._void
+    return replaced(ControllerHost, "_void", void)

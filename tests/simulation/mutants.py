@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simulation import client_bugs, controller_bugs, log_bugs, replication_bugs
+from simulation import client_bugs, controller_bugs, group_bugs, log_bugs, replication_bugs
 
 MUTANTS: dict[str, Callable[[], Any]] = {
     plant.__name__: plant
@@ -75,6 +75,28 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         client_bugs.errors_skip_ahead,
         client_bugs.shares_begin_at_the_first_record,
         client_bugs.lost_shares_are_kept,
+        client_bugs.numbered_anew_in_doubt,
+        client_bugs.positions_asked_for_once,
+        client_bugs.reset_before_it_is_read,
+        group_bugs.deleted_offsets_come_back,
+        group_bugs.buried_with_a_commit,
+        group_bugs.stable_after_the_first_of_two,
+        group_bugs.nobody_is_missed_after_a_move,
+        group_bugs.loaded_to_the_watermark,
+        group_bugs.word_of_another_term,
+        group_bugs.commits_wait_for_ever,
+        group_bugs.the_gone_are_waited_for,
+        group_bugs.leaders_join_in_vain,
+        group_bugs.returned_leaders_lead_no_more,
+        group_bugs.refused_commits_are_taken_for_done,
+        group_bugs.handed_out_means_done,
+        group_bugs.no_second_round,
+        group_bugs.added_while_away,
+        replication_bugs.lost_fetches_were_heard,
+        replication_bugs.two_leaders_at_once,
+        replication_bugs.refused_once_and_for_all,
+        controller_bugs.leaving_for_ever,
+        controller_bugs.looks_for_ever,
     )
 }
 """All of them were found, by seeds, scenarios or unit tests: `docs/mutants.md` says by which."""

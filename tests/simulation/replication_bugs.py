@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.broker import partition
+from ottla.broker.batch_order import BatchOrder
+from ottla.broker.fetchers import Fetchers
 from ottla.broker.fetching import ParkedFetch
 from ottla.broker.isr_sender import IsrSender
+from ottla.broker.partition import Partition
 from ottla.broker.partitions import Partitions
 from ottla.broker.peer_links import LinkLost
 from ottla.broker.promises import ParkedProduce, ProducedBatch
@@ -14,6 +17,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset
 from ottla.replication import fetch_checks
 from ottla.replication.effects import FollowLeader, HighWatermarkAdvanced, TruncateTo
+from ottla.replication.fetch_plan import FetchPlan
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.isr import Isr
 from ottla.replication.leader import FollowerProgress, PartitionLeader
@@ -87,7 +91,7 @@ def anyone_joins_the_isr() -> Any:
     def expand(self: PartitionLeader, follower: Any, progress: Any, live: Any) -> Any:
         if self.isr.pending is not None or follower in self.isr.maximal or follower not in live:
             return ()
-        return [self._begin_change((*self.isr.committed, follower), "planted")]
+        return [self._begin_change((*self.isr.committed, follower), f"caught up={follower}")]
 
     return replaced(PartitionLeader, "_try_to_expand", expand)
 
@@ -135,7 +139,7 @@ def joins_before_its_epoch() -> Any:
             return ()
         if progress.end_offset < self.high_watermark:
             return ()
-        return [self._begin_change((*self.isr.committed, follower), "planted")]
+        return [self._begin_change((*self.isr.committed, follower), f"caught up={follower}")]
 
     return replaced(PartitionLeader, "_try_to_expand", expand)
 
@@ -213,4 +217,33 @@ def lost_isr_answer() -> Any:
 
 def first_batches_not_awaited() -> Any:
     """A new leader takes a producer's second batch, though the first was refused before it led."""
-    return replaced(partition.Partition, "_may_be_out_of_order", lambda self, header: False)
+    return replaced(BatchOrder, "comes_too_early", lambda self, partition, header: None)
+
+
+def lost_fetches_were_heard() -> Any:
+    """A follower whose connection broke goes on as if its leader had heard the last request."""
+    return replaced(FetchPlan, "connection_lost", lambda self: None)
+
+
+def two_leaders_at_once() -> Any:
+    """A follower that is told of another leader goes on asking the one before, too."""
+
+    def follow(self: Fetchers, partition: Any) -> None:
+        self._of_partition.pop(partition.name, None)
+        original(self, partition)
+
+    original = Fetchers.follow
+    return replaced(Fetchers, "follow", follow)
+
+
+def refused_once_and_for_all() -> Any:
+    """A follower whose place in the ISR was refused is not looked at again before something is written."""
+
+    def answered(self: Partition, answer: Any) -> None:
+        quiet = [entry for entry in self.watchers if entry not in entry.reader.dirty]
+        original(self, answer)
+        for entry in quiet:
+            entry.reader.dirty.pop(entry, None)
+
+    original = Partition.isr_change_answered
+    return replaced(Partition, "isr_change_answered", answered)

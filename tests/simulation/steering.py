@@ -73,11 +73,14 @@ STEERED: dict[str, Steer] = {
             "isr_of_strangers",
             "old_words_count",
             "lag_is_forgiven",
+            "lost_fetches_were_heard",
+            "two_leaders_at_once",
+            "refused_once_and_for_all",
         ),
         Steer((*CUTS, "reset connections", "kill all"), SIMPLE, a_minute=60),
     ),
     **dict.fromkeys(
-        ("unknown_while_reading",),
+        ("unknown_while_reading", "leaving_for_ever", "looks_for_ever"),
         Steer((*OFFICE, "kill", "pause", "expire session"), SIMPLE, a_minute=60),
     ),
     **dict.fromkeys(
@@ -88,6 +91,16 @@ STEERED: dict[str, Steer] = {
             "everyone_gets_the_same",
             "generations_begin_anew",
             "shared_without_writing",
+            "deleted_offsets_come_back",
+            "buried_with_a_commit",
+            "stable_after_the_first_of_two",
+            "nobody_is_missed_after_a_move",
+            "loaded_to_the_watermark",
+            "word_of_another_term",
+            "commits_wait_for_ever",
+            "the_gone_are_waited_for",
+            "leaders_join_in_vain",
+            "returned_leaders_lead_no_more",
         ),
         Steer((*KILLS, "member hangs", "member leaves", "elect preferred"), GROUP, a_minute=40),
     ),
@@ -98,6 +111,12 @@ STEERED: dict[str, Steer] = {
             "errors_skip_ahead",
             "shares_begin_at_the_first_record",
             "lost_shares_are_kept",
+            "numbered_anew_in_doubt",
+            "positions_asked_for_once",
+            "reset_before_it_is_read",
+            "refused_commits_are_taken_for_done",
+            "handed_out_means_done",
+            "no_second_round",
         ),
         Steer(
             (*KILLS, "member hangs", "elect preferred", "reset connections", "cut clients"), OWN, a_minute=60
@@ -151,6 +170,7 @@ STEERED: dict[str, Steer] = {
     "dead_disks_are_empty": Steer(
         ("disk error", "kill", "kill leader"), (*CHURN, ("directories", 2)), a_minute=80
     ),
+    "added_while_away": Steer(("grow topic", "kill all", "member hangs", "cut clients"), OWN, a_minute=60),
     "never_registers_again": Steer(("expire session", "cut from zookeeper"), SIMPLE),
 }
 """Where a bug is looked for; elsewhere the whole swarm is."""

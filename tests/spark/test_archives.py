@@ -11,12 +11,13 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
-from ottla.client.admin.topics import a_topic, create_topics, delete_topics, describe_topics
+from ottla.client.admin.topics import a_topic, create_topics, delete_topics
 from ottla.client.blocking import Client
 from ottla.launch.cluster import Cluster
 from ottla.spark.errors import SparkRefused
 from ottla.spark.jobs import archive, replay
 from ottla.spark.jobs.archives import Archive
+from ottla.spark.jobs.report import Progress
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
-def quiet(_: str) -> None:
-    """Progress that nobody reads."""
+def quiet() -> Progress:
+    """Of which nobody reads what it tells."""
+    return Progress(lambda _: None)
 
 
 def make(cluster: Cluster, topic: str, values: list[bytes]) -> None:
     with Client(cluster.bootstrap_servers) as client:
-        client.run(create_topics, [a_topic(topic, partitions=1, replication_factor=1)])
+        wanted = [a_topic(topic, partitions=1, replication_factor=1)]
+        # One of the same name may still be on its way out.
+        wait_until(lambda: not client.run(create_topics, wanted)[0].error_code, f"{topic} is made")
         producer = client.producer()
         for value in values:
             producer.send(topic, value)
@@ -44,14 +48,14 @@ def archived(spark: SparkSession, cluster: Cluster, topics: str, directory: str)
     options = archive.ArchiveOptions(
         bootstrap_servers=cluster.bootstrap_servers, topics=topics, directory=directory
     )
-    return archive.run(spark, options, quiet)
+    return archive.run(spark, options, quiet())
 
 
 def replayed(spark: SparkSession, cluster: Cluster, directory: str, source: str | None, topic: str) -> str:
     options = replay.ReplayOptions(
         bootstrap_servers=cluster.bootstrap_servers, directory=directory, topic=topic, source_topic=source
     )
-    return replay.run(spark, options, quiet).headline
+    return replay.run(spark, options, quiet()).headline
 
 
 def test_topics_that_look_like_numbers_are_archived_and_replayed_by_name(
@@ -81,7 +85,6 @@ def test_a_topic_that_was_made_again_gets_everything_again(
     first = replayed(spark, cluster, directory, None, "target")
     with Client(cluster.bootstrap_servers) as client:
         client.run(delete_topics, ["target"])
-        wait_until(lambda: client.run(describe_topics, ["target"]).topics[0].error_code, "the topic is gone")
     make(cluster, "target", [])
 
     assert first == replayed(spark, cluster, directory, None, "target") == "2 records replayed into target"
@@ -108,7 +111,9 @@ def test_an_empty_topic_makes_an_empty_archive(spark: SparkSession, cluster: Clu
 
 
 def test_a_replay_from_nowhere_is_refused(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
-    with pytest.raises(SparkRefused, match="there is no such directory; name that of an archive"):
+    with pytest.raises(
+        SparkRefused, match="there is no such directory; name the directory that the job archive wrote to"
+    ):
         replayed(spark, cluster, str(tmp_path / "nowhere"), None, "target")
 
 

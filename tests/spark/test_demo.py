@@ -17,6 +17,7 @@ pytest.importorskip("numba")
 from ottla.cli.local import demo
 from ottla.launch.cluster import Cluster
 from ottla.spark.demo import BATCHES, COUNTRIES, SampleOrders, answer
+from support.descendants import descendants, is_alive
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -56,27 +57,6 @@ def test_without_spark_one_line_says_so(
     assert capsys.readouterr().out == (
         "pipeline: not shown: no_such_package not installed; pip install 'ottla[spark]'\n"
     )
-
-
-def descendants(root: int) -> set[int]:
-    """All processes below one."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue  # It has ended meanwhile.
-    found = {root}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {root}
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize(

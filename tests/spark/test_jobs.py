@@ -21,6 +21,7 @@ from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.spark.jobs import JOBS, aggregate, archive, audit, elections, plan, replay, validate
 from ottla.spark.jobs.balance import balanced, leaders_on
+from ottla.spark.jobs.report import Progress
 from ottla.spark.replicas import SCHEMA
 from support.waiting import wait_until
 
@@ -33,8 +34,9 @@ START_MS = 1_700_000_000_000
 KEPT = {"retention.ms": "-1"}  # The records are years old: retention would take them in mid-test.
 
 
-def quiet(_: str) -> None:
-    """Progress that nobody reads."""
+def quiet() -> Progress:
+    """Of which nobody reads what it tells."""
+    return Progress(lambda _: None)
 
 
 def write(cluster: Cluster, topic: str, values: list[bytes], *, step_ms: int = 1000) -> None:
@@ -68,12 +70,12 @@ def test_an_archive_holds_each_record_once_and_replays_in_order(
         max_offsets_per_batch=30,
     )
 
-    archive.run(spark, asked, quiet)
+    archive.run(spark, asked, quiet())
     write(cluster, "events", [b"%d" % n for n in range(100, 120)])
-    report = archive.run(spark, asked, quiet)
+    report = archive.run(spark, asked, quiet())
     wanted = replay.ReplayOptions(bootstrap_servers=servers, directory=asked.directory, topic="again")
-    first = replay.run(spark, wanted, quiet)
-    second = replay.run(spark, wanted, quiet)
+    first = replay.run(spark, wanted, quiet())
+    second = replay.run(spark, wanted, quiet())
 
     (held,) = report.tables
     assert held.rows == [("events", 0, 60, 0, 59, 0), ("events", 1, 60, 0, 59, 0)]
@@ -100,7 +102,7 @@ def test_bad_json_goes_to_the_dead_letter_topic_with_its_cause(
         checkpoint=str(tmp_path / "checkpoint"),
     )
 
-    report = validate.run(spark, options, quiet)
+    report = validate.run(spark, options, quiet())
 
     assert report.headline == "4 records checked, 1 valid, 3 to json-dead"
     dead = {
@@ -135,9 +137,9 @@ def test_windows_that_are_over_are_counted_and_summed(
         sum_of="price",
     )
 
-    aggregate.run(spark, options, quiet)
+    aggregate.run(spark, options, quiet())
     write(cluster, "prices", [b'{"colour": "late"}'] * 4, step_ms=100_000_000)
-    aggregate.run(spark, options, quiet)
+    aggregate.run(spark, options, quiet())
 
     found = [json.loads(row["value"]) for row in rows_of(spark, cluster, "prices-by-hour").collect()]
     sums = {
@@ -152,7 +154,7 @@ def test_replicas_that_are_equal_pass_the_audit(spark: SparkSession, cluster: Cl
     write(cluster, "audited", [b"%d" % n for n in range(50)])
     options = audit.AuditOptions(bootstrap_servers=cluster.bootstrap_servers, topics="audited")
 
-    report = audit.run(spark, options, quiet)
+    report = audit.run(spark, options, quiet())
 
     assert report.is_well, list(report.lines())
     assert report.headline.startswith("6 replicas, ")
@@ -209,7 +211,7 @@ def test_a_replica_that_lost_its_end_or_its_beginning_is_found(spark: SparkSessi
 def test_an_audit_of_a_topic_that_is_not_there_is_not_well(spark: SparkSession, cluster: Cluster) -> None:
     options = audit.AuditOptions(bootstrap_servers=cluster.bootstrap_servers, topics="no-such-topic")
 
-    report = audit.run(spark, options, quiet)
+    report = audit.run(spark, options, quiet())
 
     assert not report.is_well
     assert [table.rows for table in report.tables] == [[("no-such-topic",)]]
@@ -230,7 +232,7 @@ def test_elections_are_counted_and_drawn(spark: SparkSession, cluster: Cluster, 
     picture = tmp_path / "elections.html"
     options = elections.ElectionsOptions(bootstrap_servers=cluster.bootstrap_servers, picture=str(picture))
 
-    report = elections.run(spark, options, quiet)
+    report = elections.run(spark, options, quiet())
 
     rules = {row[0]: row[1] for row in report.tables[0].rows}
     assert rules["new partition"] >= 2  # type: ignore[operator]
@@ -246,7 +248,7 @@ def test_a_plan_is_json_that_the_reassign_tool_takes(
     file = tmp_path / "plan.json"
     options = plan.PlanOptions(bootstrap_servers=cluster.bootstrap_servers, file=str(file))
 
-    report = plan.run(spark, options, quiet)
+    report = plan.run(spark, options, quiet())
 
     asked = read_plan(file)
     assert asked

@@ -260,10 +260,15 @@ class ControllerWorld:
         self.feed(DeletionsRequested(tuple(self.deletions)))
 
     def do_deleted(self, number: str, *partitions: str) -> None:
-        self.feed(ReplicasDeleted(BrokerId(int(number)), tuple(key_of(p) for p in partitions)))
+        self.feed(ReplicasDeleted(*self._life(number), tuple(key_of(p) for p in partitions)))
 
     def do_refused(self, number: str, *partitions: str) -> None:
-        self.feed(ReplicasDeleted(BrokerId(int(number)), (), tuple(key_of(p) for p in partitions)))
+        self.feed(ReplicasDeleted(*self._life(number), (), tuple(key_of(p) for p in partitions)))
+
+    def _life(self, number: str) -> tuple[BrokerId, int]:
+        """A broker and its epoch; ``2-`` is broker 2 in its last life."""
+        sender = BrokerId(int(number.rstrip("-")))
+        return sender, self.brokers[sender].epoch - number.endswith("-")
 
     def do_reassign(self, *targets: str) -> None:
         pairs = (text.split("=") for text in targets)
@@ -313,12 +318,15 @@ class ControllerWorld:
     def do_log_dir_event(self, number: str) -> None:
         self.feed(LogDirsFailed(("log_dir_event_0000000001",), frozenset({BrokerId(int(number))})))
 
-    def do_reports(self, number: str, *partitions: str) -> None:
+    def do_reports(self, number: str, *words: str) -> None:
         """A broker's answer names failed directories (``orders-0``) or recovered ones (``+orders-0``)."""
         sender = BrokerId(int(number))
+        given = dict(word.split("=") for word in words if "=" in word)
+        partitions = [word for word in words if "=" not in word]
         offline = tuple(key_of(p) for p in partitions if not p.startswith("+"))
         online = tuple(key_of(p[1:]) for p in partitions if p.startswith("+"))
-        self.feed(ReplicasReported(sender, self.brokers[sender].epoch, offline, online))
+        epoch = int(given.get("epoch", self.brokers[sender].epoch))
+        self.feed(ReplicasReported(sender, epoch, offline, online))
 
     def do_show(self) -> None:
         for name, found in self.topics.items():

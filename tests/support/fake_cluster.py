@@ -48,11 +48,9 @@ from ottla.wire.headers import decode_request_header, frame_response
 from ottla.wire.keys import ApiKey
 from ottla.wire.versions import API_VERSIONS
 
-Answer = Callable[[Any], Any]
-"""From a request to its response; ``HANG_UP`` and ``SILENCE`` are responses too."""
-
 HANG_UP = "hang up"
 SILENCE = "silence"
+"""Both stand for a response."""
 
 
 @dataclass

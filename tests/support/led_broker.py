@@ -120,6 +120,7 @@ class LedBroker(Bench):
         epoch: int | None = None,
         partition_epoch: int | None = None,
         replicas: tuple[int, ...] | None = None,
+        adding: tuple[int, ...] = (),
         topic_id: bytes | None = None,
         controller_epoch: int = CONTROLLER_EPOCH,
         broker_epoch: int = -1,
@@ -136,6 +137,7 @@ class LedBroker(Bench):
             isr=isr if isr is not None else self.brokers,
             partition_epoch=self.epoch if partition_epoch is None else partition_epoch,
             replicas=replicas if replicas is not None else self.brokers,
+            adding_replicas=adding,
             is_new=is_new,
             leader_recovery_state=int(recovering),
         )
@@ -279,8 +281,10 @@ class LedBroker(Bench):
             session_id=session[0],
             session_epoch=session[1],
             rack_id=rack,
-            topics=[FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=asked)] if asked else [],
-            forgotten_topics_data=[ForgottenTopic(topic_id=TOPIC_ID, partitions=forget)] if forget else [],
+            topics=[FetchTopic(topic=self.topic, topic_id=self.topic_id, partitions=asked)] if asked else [],
+            forgotten_topics_data=[ForgottenTopic(topic_id=self.topic_id, partitions=forget)]
+            if forget
+            else [],
         )
 
     def fetch(self, offset: int, *, connection: int | None = None, version: int = 17, **settings: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from random import Random
 
 from ottla.config.log import LogConfig
@@ -166,11 +165,3 @@ def files_of(log: Log) -> list[str]:
 def small_segments(**settings: object) -> LogConfig:
     """Segments of a few batches and an index entry for almost every one."""
     return LogConfig(**{"segment_bytes": 600, "index_interval_bytes": 100, **settings})  # type: ignore[arg-type]
-
-
-def values_of(records: Iterable[Record]) -> list[bytes | None]:
-    return [record.value for record in records]
-
-
-def keys_of(records: Sequence[Record]) -> list[bytes | None]:
-    return [record.key for record in records]

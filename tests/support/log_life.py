@@ -17,6 +17,7 @@ from ottla.storage.cleaner import Cleaner
 from ottla.storage.crash_disk import CrashDisk
 from ottla.storage.log import Appended, Duplicate, Log
 from ottla.storage.log_dirs import LogDirs
+from ottla.storage.retention import apply_retention
 
 LED = TopicPartition("led", 0)
 FOLLOWED = TopicPartition("followed", 1)
@@ -276,7 +277,8 @@ class Life:
         log, promise = self.log(LED), self.promises[LED]
         self.configs["led"] = LogConfig(segment_bytes=900, index_interval_bytes=200, retention_bytes=2_500)
         log.config = self.configs["led"]
-        self.dirs.apply_retention(self.now_ms)
+        for each in list(self.dirs.logs.values()):
+            apply_retention(each, self.now_ms)
         for base_offset in list(promise.current):
             if base_offset < log.log_start_offset:
                 del promise.current[base_offset]

@@ -332,7 +332,8 @@ class Load:
 
     def __init__(self, cluster: MixedCluster, topic: str) -> None:
         self.topic = topic
-        self.acked: set[str] = set()
+        self.acked: dict[str, tuple[int, int]] = {}
+        """By record the partition and the offset that its leader told."""
         self.failed: list[str] = []
         self._cluster = cluster
         self._stop = threading.Event()
@@ -360,7 +361,7 @@ class Load:
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is None:
-            self.acked.add(message.value().decode())
+            self.acked[message.value().decode()] = (message.partition(), message.offset())
         else:
             self.failed.append(str(error))
 
@@ -368,12 +369,19 @@ class Load:
         """Stop, read everything, and compare: nothing lost, nothing twice."""
         self._stop.set()
         self._thread.join()
-        read = read_all(self._cluster, self.topic)
+        found = dict(read_places(self._cluster, self.topic))  # a place that is read twice counts once
         assert not self.failed, self.failed[:3]
         assert len(self.acked) > 100, f"only {len(self.acked)} records were acknowledged"
-        missing = self.acked - set(read)
-        assert not missing, f"{len(missing)} of {len(self.acked)} acknowledged records are lost"
-        assert len(read) == len(set(read)), "records stand there twice"
+        there = set(found.values())
+        missing = {value: place for value, place in self.acked.items() if value not in there}
+        assert not missing, f"of {len(self.acked)} acknowledged records are lost: {self._told_of(missing)}"
+        assert len(found) == len(there), "records stand there twice"
+
+    def _told_of(self, missing: dict[str, tuple[int, int]]) -> str:
+        """Where they were said to be, what is read there now, and who leads."""
+        now = dict(read_places(self._cluster, self.topic))
+        rows = [f"{value} at {place}, now {now.get(place)!r}" for value, place in missing.items()]
+        return f"{rows[:5]}; {self._cluster.states(self.topic)}"
 
     def __enter__(self) -> Load:
         self._thread.start()
@@ -385,19 +393,30 @@ class Load:
 
 
 def read_all(cluster: MixedCluster, topic: str) -> list[str]:
-    """Every record of a topic, by assignment and not by group."""
+    """Every record of a topic."""
+    return [value for _, value in read_places(cluster, topic)]
+
+
+def read_places(cluster: MixedCluster, topic: str) -> list[tuple[tuple[int, int], str]]:
+    """Every record of a topic with its partition and offset, by assignment and not by group.
+
+    Each partition is read to the end that it has now.
+    """
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "checker", **QUIET})
     try:
         partitions = cluster.admin.list_topics(topic, timeout=20).topics[topic].partitions
         ends = {index: watermarks(consumer, topic, index)[1] for index in partitions}
         consumer.assign([TopicPartition(topic, index, 0) for index in partitions])
-        values = []
-        while sum(ends.values()) > len(values):
+        read: list[tuple[tuple[int, int], str]] = []
+        left = {index for index, end in ends.items() if end}
+        while left:
             message = consumer.poll(20)
-            assert message is not None, f"read {len(values)} of {sum(ends.values())}"
+            assert message is not None, f"read {len(read)} of {ends}; {left} did not come to their ends"
             assert message.error() is None, message.error()
-            values.append(message.value().decode())
-        return values
+            read.append(((message.partition(), message.offset()), message.value().decode()))
+            if message.offset() >= ends[message.partition()] - 1:
+                left.discard(message.partition())
+        return read
     finally:
         consumer.close()
 

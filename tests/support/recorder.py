@@ -26,12 +26,13 @@ class Conversation:
 
 
 class Recorder:
-    """Listens on ``port`` and passes everything on to ``upstream_port``; a context manager."""
+    """Listens on a free port and passes everything on to ``upstream_port``, which may be named later; a
+    context manager."""
 
-    def __init__(self, upstream_port: int, port: int | None = None) -> None:
-        self.port = port or free_port()
+    def __init__(self, upstream_port: int = 0) -> None:
+        self.port = free_port()
+        self.upstream_port = upstream_port
         self.conversations: list[Conversation] = []
-        self._upstream_port = upstream_port
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -65,7 +66,7 @@ class Recorder:
             except OSError:
                 return
             try:
-                broker = socket.create_connection((HOST, self._upstream_port), timeout=10)
+                broker = socket.create_connection((HOST, self.upstream_port), timeout=10)
                 broker.settimeout(None)
             except OSError:
                 client.close()

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from ottla.spark.jobs import archive
+from ottla.spark.jobs.report import Progress
 from ottla.spark.jobs.streams import topic_stream
 from ottla.spark.session import spark_session
 
@@ -56,7 +57,7 @@ def run(spark: Any, servers: str, source: str, target: str, directory: str, *, f
         progress = copy.lastProgress
         tell(f"{line}, {NOTHING_COPIED if progress is None else 'and copies'}")
 
-    archive.run(spark, options, tell_both)
+    archive.run(spark, options, Progress(tell_both))
     copy.awaitTermination()
 
 

@@ -85,7 +85,7 @@ def _change_one(
     except InvalidResource as invalid:
         return invalid
     checked = _checked(node, resource, change)
-    return (yield from write_overrides(node, entity_path(kind, name), checked, validate_only))
+    return (yield from write_overrides(entity_path(kind, name), checked, validate_only))
 
 
 def _checked(

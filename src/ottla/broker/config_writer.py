@@ -1,7 +1,6 @@
 """Settings written to ZooKeeper by the broker that was asked, and the note that tells the others."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from ottla.broker.config_resources import TOPIC, InvalidResource, broker_id_of
 from ottla.broker.topic_writer import is_lost_for_good
@@ -24,9 +23,6 @@ from ottla.zookeeper.ops import (
     ZkCode,
 )
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
 Change = Callable[[Mapping[str, str]], dict[str, str]]
 """From the overrides that are there to those that shall be; raises ``InvalidResource``."""
 
@@ -38,9 +34,7 @@ def entity_path(resource_type: int, name: str) -> str:
     return f"brokers/{broker_id_of(name) if name else paths.DEFAULT_ENTITY}"
 
 
-def write_overrides(
-    node: "Node", entity: str, change: Change, validate_only: bool
-) -> Steps[InvalidResource | None]:
+def write_overrides(entity: str, change: Change, validate_only: bool) -> Steps[InvalidResource | None]:
     """Read, change, write while there is a controller, tell the others. The refusal, if any.
 
     A change that somebody else makes meanwhile is read and kept: nobody's setting is lost.

@@ -29,7 +29,6 @@ class Connection:
         "_is_paused",
         "_meter",
         "_outputs",
-        "client_software",
         "held",
         "host",
         "id",
@@ -55,7 +54,6 @@ class Connection:
         self.host = host
         self.is_privileged = is_privileged
         """The listener is the control plane's own."""
-        self.client_software: tuple[str, str] | None = None
         self.owed: deque[Request] = deque()
         self.held: deque[bytearray] = deque()
         self.owed_bytes = 0
@@ -109,15 +107,15 @@ class Connection:
         if self.is_closed or not owed or owed[0] is not request:
             return
         parts: list[Buffer] = []
-        while owed and (answer := owed[0]._answer) is not None:
+        while owed and (answer := owed[0].answer) is not None:
             done = owed.popleft()
             self.owed_bytes -= done.size
             if self._meter is not None:
                 self._meter.answered(done, sum(map(len, answer)))
             parts += answer
-            if done._hang_up_reason is not None:
+            if done.hang_up_reason is not None:
                 self._write(parts)
-                self.close(done._hang_up_reason)
+                self.close(done.hang_up_reason)
                 return
         self._write(parts)
         if self.held and self._is_next(self.held[0]):

@@ -8,7 +8,6 @@ from ottla.broker.controller_steps import Fence
 from ottla.broker.controller_term import Term
 from ottla.broker.decision_log import DecisionLog
 from ottla.broker.decision_records import LogCut, UncleanStart
-from ottla.broker.metadata_image import MetadataChange
 from ottla.broker.metadata_waits import MetadataWaits
 from ottla.broker.zk_desk import Pause, Steps, persistently
 from ottla.config.areas import BrokerConfig
@@ -132,7 +131,7 @@ class ControllerHost:
         self._campaign += 1
         self._may_stand = self._is_looking = self._must_look_again = False
 
-    def on_metadata_changed(self, change: MetadataChange) -> None:
+    def on_metadata_changed(self) -> None:
         """Requests may have waited for it."""
         self.waits.check()
 
@@ -226,6 +225,10 @@ class ControllerHost:
                 continue
             if campaign != self._campaign:
                 return None
+            if there.code is not ZkCode.NO_NODE:
+                log.error("the controller node is not shown reason=%s", there)
+                yield Pause(GIVE_WAY_MS)
+                continue
             self._leave("the controller node is gone")
             epoch, version = yield from self._read_epoch()
             if campaign != self._campaign:
@@ -259,7 +262,8 @@ class ControllerHost:
         if tried is not None and (yield from self._read_epoch()) == (tried.epoch, tried.version):
             # The answer to our own attempt was lost, and it had succeeded.
             return tried, True
-        yield from persistently(Delete(paths.CONTROLLER, found.stat.version))
+        # Once: a repetition could hit the node of the next controller, whose version is the same.
+        yield Delete(paths.CONTROLLER, found.stat.version)
         return None, False
 
     def _note_controller(self, found: Data) -> None:

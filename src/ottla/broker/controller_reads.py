@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from ottla.broker.controller_steps import TermEnded, TermSteps, Together, list_children, read_many
 from ottla.broker.topic_names import why_illegal
@@ -70,7 +70,7 @@ class ControllerReads:
         answers = yield Together([GetData(paths.broker(number), watch=True) for number in numbers])
         brokers = []
         for number, answer in zip(numbers, answers, strict=True):
-            if isinstance(answer, Data):
+            if is_there(answer, paths.broker(number)):
                 try:
                     brokers.append(decode_broker(number, answer.data, answer.stat.czxid))
                 except MalformedZnode as malformed:
@@ -89,7 +89,10 @@ class ControllerReads:
         return found
 
     def _topic(self, name: str, answer: Result) -> TopicFound | None:
-        if not isinstance(answer, Data):
+        if answer == Failed(ZkCode.MARSHALLING_ERROR):
+            _refuse(paths.topic(name), "it is larger than what a client takes")
+            return None
+        if not is_there(answer, paths.topic(name)):
             return None
         illegal = why_illegal(name)
         if illegal is not None:
@@ -147,6 +150,15 @@ class ControllerReads:
         except MalformedZnode as malformed:
             _refuse(paths.partition_state(partition), malformed)
             return None
+
+
+def is_there(answer: Result, path: str) -> TypeGuard[Data]:
+    """Whether the node was shown; what a server puts off, or does not let us see, is not taken for gone."""
+    if isinstance(answer, Data):
+        return True
+    if isinstance(answer, Failed) and answer.code is ZkCode.NO_NODE:
+        return False
+    raise TermEnded(f"{path} cannot be read: {answer}")
 
 
 def read_if_there(path: str) -> TermSteps[bytes | None]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from struct import Struct as Packer
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from ottla.controller.effects import (
     LeaderAndIsrEntry,
-    MetadataEntry,
     SendLeaderAndIsr,
     SendStopReplica,
     SendUpdateMetadata,
@@ -16,7 +15,6 @@ from ottla.model.ids import BrokerId
 from ottla.wire.apis.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
     LeaderAndIsrTopicState,
 )
 from ottla.wire.apis.stop_replica import (
@@ -29,7 +27,6 @@ from ottla.wire.apis.update_metadata import (
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
-    UpdateMetadataResponse,
     UpdateMetadataTopicState,
 )
 from ottla.wire.codec import encode_bytes
@@ -44,8 +41,6 @@ ENCODINGS_KEPT = 200
 
 _LEADER_AND_ISR_HEAD = Packer(">i?iqb")
 _UPDATE_METADATA_HEAD = Packer(">i?iq")
-
-E = TypeVar("E", LeaderAndIsrEntry, MetadataEntry)
 
 
 class _Prepared:
@@ -79,11 +74,6 @@ class PreparedUpdateMetadataRequest(_Prepared):
     """UpdateMetadata 8."""
 
     spec: ClassVar[Spec] = _prepared_spec(UPDATE_METADATA_VERSION, 6, ApiKey.UPDATE_METADATA)
-
-
-# A link finds the response of a request by its name, in the request's module.
-PreparedLeaderAndIsrResponse = LeaderAndIsrResponse
-PreparedUpdateMetadataResponse = UpdateMetadataResponse
 
 
 class ControllerRequests:

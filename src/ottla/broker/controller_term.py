@@ -400,7 +400,7 @@ class Term:
         dying = self.core.context.queued_for_deletion
         if any(partition.topic in dying for partition in deleting):
             deleted = tuple(partition for partition in deleting if partition not in refused)
-            self.tell(ReplicasDeleted(order.broker, deleted, tuple(refused)))
+            self.tell(ReplicasDeleted(order.broker, order.broker_epoch, deleted, tuple(refused)))
 
 
 def _at_once(event: News) -> Generator[Any, Any, News | None]:

@@ -275,10 +275,12 @@ class ControllerWrites:
 
     def clear(self, nodes: Sequence[str]) -> TermSteps[None]:
         """Remove nodes that were dealt with; those that are gone already do not matter."""
-        ops = yield from self._those_there(nodes)
-        if ops:
-            for result in (yield Together(plan_fenced_writes(self._fence.check, ops))):
-                unfenced(result)
+        for _ in range(TRIES_MAX):
+            ops = yield from self._those_there(nodes)
+            results = (yield Together(plan_fenced_writes(self._fence.check, ops))) if ops else []
+            if Lost not in [type(unfenced(result)) for result in results]:
+                return
+        raise TermEnded(f"nodes cannot be removed, such as {nodes[0]}")
 
     def clear_children(self, path: str) -> TermSteps[None]:
         """Remove all notifications under a node, and watch for the next."""
@@ -287,9 +289,13 @@ class ControllerWrites:
 
     def put(self, path: str, data: bytes) -> TermSteps[None]:
         """Replace a node's data if it is there."""
-        result = yield from write_fenced(self._fence, [SetData(path, data, ANY_VERSION)])
-        if isinstance(result, MultiFailed) and result.code is not ZkCode.NO_NODE:
-            raise TermEnded(f"{path} cannot be written: {result.code.name}")
+        for _ in range(TRIES_MAX):
+            result = yield from write_fenced(self._fence, [SetData(path, data, ANY_VERSION)])
+            if isinstance(result, MultiFailed) and result.code is not ZkCode.NO_NODE:
+                raise TermEnded(f"{path} cannot be written: {result.code.name}")
+            if not isinstance(result, Lost):
+                return
+        raise TermEnded(f"{path} cannot be written: the answers are lost")
 
 
 def _chunks(states: States) -> Iterable[dict[TopicPartition, LeaderAndIsr]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.apis.find_coordinator import partition_for
 from ottla.broker.callbacks import call_each
 from ottla.broker.coordinator_loading import Loading
 from ottla.broker.coordinator_sweeps import Sweep, let_go
@@ -18,6 +17,7 @@ from ottla.coordinator.group.effects import Answer, Append, Effect, Moment
 from ottla.coordinator.group.loader import Loader
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.spread import coordinating_partition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.wire.primitives import fits_string
@@ -64,7 +64,8 @@ class CoordinatorHost:
         """The partition of ``__consumer_offsets`` that a group lives in."""
         topic = self._node.metadata.topics.get(OFFSETS_TOPIC)
         count = len(topic.partitions) if topic is not None else 0
-        return partition_for(group_id, count or self._node.config.groups.offsets_topic_num_partitions)
+        planned = self._node.config.groups.offsets_topic_num_partitions
+        return coordinating_partition(group_id, count or planned)
 
     def find(self, group_id: str) -> tuple[GroupShard, int] | ErrorCode:
         """The shard of a group and its partition, or why this broker cannot answer for it."""

@@ -134,10 +134,8 @@ class DynamicConfigs:
             self._last_note = max((paths.sequence_number(name) for name in notes.names), default=-1)
         listed = yield from persistently(GetChildren(paths.CONFIG_TOPICS))
         if isinstance(listed, Children):
-            for topic, found in (
-                yield from self._overrides_of_topics(sorted({*listed.names, *self._topic_overrides}))
-            ):
-                self._set_topic(topic, self._readable(topic, found))
+            topics = sorted({*listed.names, *self._topic_overrides})
+            yield from self._read_overrides(topics, self._take)
         yield from self._read_broker(paths.DEFAULT_ENTITY)
         yield from self._read_broker(str(self._node.broker_id))
 
@@ -149,14 +147,21 @@ class DynamicConfigs:
 
     def _read_topics(self, topics: list[str]) -> Steps[None]:
         """For logs that will be made: what was known of the name may be another topic's."""
-        for topic, found in (yield from self._overrides_of_topics(topics)):
-            self._set_topic(topic, self._readable(topic, found, is_new=True))
+        yield from self._read_overrides(topics, self._take_new)
+
+    def _take_new(self, topic: str, found: dict[str, str] | None) -> None:
+        self._set_topic(topic, self._readable(topic, found, is_new=True))
 
     def _read_again(self, topics: list[str]) -> Steps[None]:
+        yield from self._read_overrides(topics, self._take_if_known)
+
+    def _take_if_known(self, topic: str, found: dict[str, str] | None) -> None:
         """What is heard of a topic that was deleted meanwhile is not kept for the next one of its name."""
-        for topic, found in (yield from self._overrides_of_topics(topics)):
-            if topic in self._topic_overrides or topic in self._node.metadata.topics:
-                self._set_topic(topic, self._readable(topic, found))
+        if topic in self._topic_overrides or topic in self._node.metadata.topics:
+            self._take(topic, found)
+
+    def _take(self, topic: str, found: dict[str, str] | None) -> None:
+        self._set_topic(topic, self._readable(topic, found))
 
     def _readable(self, topic: str, found: dict[str, str] | None, *, is_new: bool = False) -> dict[str, str]:
         """What was found, with what held before in place of what cannot be read."""
@@ -175,18 +180,19 @@ class DynamicConfigs:
             readable |= ALL_IS_KEPT  # a compacted topic, as it may be, has no use for retention
         return readable
 
-    def _overrides_of_topics(self, topics: list[str]) -> Steps[list[tuple[str, dict[str, str] | None]]]:
-        found: list[tuple[str, dict[str, str] | None]] = []
+    def _read_overrides(
+        self, topics: list[str], take: Callable[[str, dict[str, str] | None], None]
+    ) -> Steps[None]:
+        """Each is taken as soon as it is there: what is heard later, of a change meanwhile, is newer."""
+
+        def took(read: ReadOp, result: object) -> None:
+            topic = read.path.rpartition("/")[2]
+            take(topic, self._overrides_of(result, f"topics/{topic}"))
+
         for begin in range(0, len(topics), READS_AT_ONCE):
             some = topics[begin : begin + READS_AT_ONCE]
-            results = yield from _read_all(
-                MultiRead(tuple(GetData(paths.config_entity("topics", topic)) for topic in some))
-            )
-            found += [
-                (topic, self._overrides_of(result, f"topics/{topic}"))
-                for topic, result in zip(some, results, strict=True)
-            ]
-        return found
+            reads = tuple(GetData(paths.config_entity("topics", topic)) for topic in some)
+            yield from _read_all(MultiRead(reads), took)
 
     def _read_broker(self, entity: str) -> Steps[None]:
         result = yield from _read_until_shown(GetData(paths.config_entity("brokers", entity)))
@@ -297,26 +303,33 @@ class DynamicConfigs:
             yield from self._read_broker(name)
 
 
-def _read_all(request: MultiRead) -> Steps[list[object]]:
+def _read_all(request: MultiRead, took: Callable[[ReadOp, object], None]) -> Steps[None]:
     """Each node's data, or that it is not there. Nothing else is taken for an answer: a log that is made
     without its topic's settings may lose what they keep."""
     done = yield from persistently(request)
+    refused: Iterable[ReadOp] = request.ops
     if isinstance(done, MultiDone):
-        results: list[object] = []
-        for read, result in zip(request.ops, done.results, strict=True):
-            is_refused = isinstance(result, Failed) and result.code is not ZkCode.NO_NODE
-            results.append((yield from _read_until_shown(read)) if is_refused else result)
-        return results
-    if len(request.ops) == 1:
-        return [(yield from _read_until_shown(request.ops[0]))]
-    first, second = halves(request)  # the answer was over the limit
-    return (yield from _read_all(first)) + (yield from _read_all(second))
+        answers = list(zip(request.ops, done.results, strict=True))
+        refused = [read for read, result in answers if _is_refused(result)]
+        for read, result in answers:
+            if not _is_refused(result):
+                took(read, result)
+    elif len(request.ops) > 1:
+        for half in halves(request):  # the answer was over the limit
+            yield from _read_all(half, took)
+        return
+    for read in refused:
+        took(read, (yield from _read_until_shown(read)))
+
+
+def _is_refused(result: object) -> bool:
+    return isinstance(result, Failed) and result.code is not ZkCode.NO_NODE
 
 
 def _read_until_shown(read: ReadOp) -> Steps[object]:
     while True:
         result = yield from persistently(read)
-        if not isinstance(result, Failed) or result.code is ZkCode.NO_NODE:
+        if not _is_refused(result):
             return result
         log.warning("settings cannot be read path=%s code=%s", read.path, result.code.name)
         yield Pause(READ_AGAIN_MS)

@@ -24,7 +24,6 @@ EVICTION_MS = 120_000
 """A session that was idle for so long makes room for any other."""
 ORPHAN_MS = 600_000
 """A session that nobody used for so long is given up even where there is room: its reader has died."""
-CONSUMER = -1
 TOPIC_IDS_SINCE = 13
 
 
@@ -229,11 +228,10 @@ def one_request(body: FetchRequest, replica_id: int) -> FetchReader:
 class FetchSessions:
     """The sessions of this broker, at most so many; followers push out consumers, if need be."""
 
-    __slots__ = ("_random", "_sessions", "evictions", "slots_max")
+    __slots__ = ("_random", "_sessions", "slots_max")
 
     def __init__(self, slots_max: int, random: Random) -> None:
         self.slots_max = slots_max
-        self.evictions = 0
         self._random = random
         self._sessions: dict[int, FetchSession] = {}
 
@@ -313,6 +311,5 @@ class FetchSessions:
                 victim = least
         if victim is None:
             return False
-        self.evictions += 1
         self.close(victim.id)
         return True

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, assert_never
 
-from ottla.broker.decision_records import LogCut
+from ottla.broker import following
 from ottla.broker.peer_links import LinkLost, PeerLink
 from ottla.broker.timers import Timer
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
@@ -306,17 +306,11 @@ class Fetcher:
                     assert records is not None, "and records came with it"
                     self._append(partition, follower, fetched, records)
                 case FollowLeader():
-                    self._follow_leader(partition, effect)
+                    following.follow_leader(partition, effect)
                 case TruncateTo():
-                    self._truncate(partition, effect)
+                    following.truncate(self._node, partition, self.leader, effect)
                 case RestartAt():
-                    log.warning(
-                        "log restarts partition=%s offset=%d reason=%s",
-                        partition.name,
-                        effect.offset,
-                        effect.reason,
-                    )
-                    self._restart(partition, effect)
+                    following.restart(self._node, partition, self.leader, effect)
                 case FindLeaderOffset():
                     self._find_offset(partition, follower, effect)
                 case BackOff():
@@ -331,63 +325,11 @@ class Fetcher:
     def _append(
         self, partition: "Partition", follower: PartitionFollower, fetched: PartitionFetched, records: Buffer
     ) -> None:
-        outcome = partition.log.append_as_follower(
-            records, now_ms=self._node.clock.wall_ms(), leader_epoch=follower.leader_epoch
-        )
+        outcome = following.append(self._node, partition, self.leader, follower.leader_epoch, records)
         if isinstance(outcome, Refused):
-            log.warning(
-                "fetched records refused partition=%s leader=%d reason=%s",
-                partition.name,
-                self.leader,
-                outcome.message,
-            )
             self._back_off(partition, follower, outcome.message or "refused")
-            return
-        partition.host.throttles.follower_got(partition, outcome.size)
-        self._node.meters.replication_bytes_in += outcome.size
-        self._perform(partition, follower, follower.appended(fetched), fetched, None)
-
-    def _follow_leader(self, partition: "Partition", effect: FollowLeader) -> None:
-        partition_log = partition.log
-        if effect.high_watermark != partition_log.high_watermark:
-            partition_log.set_high_watermark(effect.high_watermark)
-            partition.committed()
-        if effect.log_start_offset > partition_log.log_start_offset:
-            partition_log.raise_log_start_offset(effect.log_start_offset)
-            partition.log_start_moved()
-
-    def _restart(self, partition: "Partition", effect: RestartAt) -> None:
-        end_offset, high_watermark = partition.log.end_offset, partition.log.high_watermark
-        partition.log.truncate_fully_and_start_at(effect.offset)
-        if effect.offset < end_offset:
-            self._tell_cut(partition, effect.offset, end_offset, high_watermark)
-        partition.tell_all_watchers()
-
-    def _tell_cut(self, partition: "Partition", start: int, end_offset: int, high_watermark: int) -> None:
-        self._node.controller.on_log_cut(
-            LogCut(
-                partition.name,
-                self._node.broker_id,
-                self.leader,
-                partition.leader_epoch,
-                start,
-                end_offset,
-                high_watermark,
-            )
-        )
-
-    def _truncate(self, partition: "Partition", effect: TruncateTo) -> None:
-        end_offset, high_watermark = partition.log.end_offset, partition.log.high_watermark
-        if partition.log.truncate_to(effect.offset):
-            self._tell_cut(partition, effect.offset, end_offset, high_watermark)
-            log.info(
-                "log cut partition=%s offset=%d leader=%d reason=%s",
-                partition.name,
-                effect.offset,
-                self.leader,
-                effect.reason,
-            )
-            partition.tell_all_watchers()
+        else:
+            self._perform(partition, follower, follower.appended(fetched), fetched, None)
 
     def _back_off(self, partition: "Partition", follower: PartitionFollower, reason: str) -> None:
         log.debug("fetching backs off partition=%s leader=%d reason=%s", partition.name, self.leader, reason)

@@ -15,6 +15,7 @@ from ottla.wire.keys import ApiKey
 if TYPE_CHECKING:
     from ottla.broker.node import Node
     from ottla.controller.context import ControllerContext
+    from ottla.replication.leader import PartitionLeader
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -48,25 +49,20 @@ def _one(value: "Callable[[Node], float]") -> "Callable[[Node], Iterator[Sample]
 # ---- the replicas here
 
 
+def _leaders(node: "Node") -> "Iterator[PartitionLeader]":
+    return (leader for partition in node.partitions.all() if (leader := partition.leader) is not None)
+
+
 def _under_replicated(node: "Node") -> int:
-    return sum(
-        1
-        for partition in node.partitions.all()
-        if (leader := partition.leader) is not None
-        and len(leader.isr.committed) < len(partition.assignment.replicas)
-    )
+    return sum(leader.is_under_replicated for leader in _leaders(node))
 
 
-def _under_min_isr(node: "Node", *, exactly_at: bool) -> int:
-    count = 0
-    for partition in node.partitions.all():
-        leader = partition.leader
-        if leader is None:
-            continue
-        least = min(partition.log.config.min_insync_replicas, len(partition.assignment.replicas))
-        in_sync = len(leader.isr.committed)
-        count += in_sync == least if exactly_at else in_sync < least
-    return count
+def _under_min_isr(node: "Node") -> int:
+    return sum(leader.is_under_min_isr for leader in _leaders(node))
+
+
+def _at_min_isr(node: "Node") -> int:
+    return sum(len(leader.isr.committed) == leader.effective_min_isr for leader in _leaders(node))
 
 
 def _reassigning(node: "Node") -> int:
@@ -166,20 +162,20 @@ METRICS: Final = (
     Metric(
         "kafka_server_replicamanager_underreplicatedpartitions",
         "gauge",
-        "Partitions led here whose ISR is smaller than their replicas.",
+        "Partitions led here whose ISR is smaller than their replicas, those that are being added left out.",
         _one(_under_replicated),
     ),
     Metric(
         "kafka_server_replicamanager_underminisrpartitioncount",
         "gauge",
         "Partitions led here whose ISR is below min.insync.replicas: acks=all is refused.",
-        _one(lambda node: _under_min_isr(node, exactly_at=False)),
+        _one(_under_min_isr),
     ),
     Metric(
         "kafka_server_replicamanager_atminisrpartitioncount",
         "gauge",
         "Partitions led here whose ISR is exactly min.insync.replicas.",
-        _one(lambda node: _under_min_isr(node, exactly_at=True)),
+        _one(_at_min_isr),
     ),
     Metric(
         "kafka_server_replicamanager_offlinereplicacount",

@@ -1,6 +1,5 @@
 """What the controller has told this broker of the cluster: brokers, controller, topics (UpdateMetadata)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -107,9 +106,6 @@ class MetadataImage:
         """Where that broker is reached through that listener."""
         live = self.brokers.get(broker)
         return live.endpoints.get(listener) if live is not None else None
-
-    def live_ids(self) -> Iterable[BrokerId]:
-        return self.brokers.keys()
 
     def apply(self, update: MetadataUpdate) -> MetadataChange:
         """Take in an update that passed the fences."""

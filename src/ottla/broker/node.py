@@ -18,7 +18,7 @@ from ottla.broker.gone_topics import GoneTopics
 from ottla.broker.metadata_image import MetadataImage, MetadataUpdate
 from ottla.broker.meters import Meters
 from ottla.broker.orders import Orders
-from ottla.broker.outputs import Output, RunInThread
+from ottla.broker.outputs import Exit, Output, RunInThread
 from ottla.broker.partitions import Partitions
 from ottla.broker.peer_links import PeerLinks
 from ottla.broker.producer_ids import ProducerIds
@@ -38,7 +38,7 @@ from ottla.storage.log_dirs import LogDirs
 from ottla.wire.codec import decode
 from ottla.wire.headers import decode_request_header
 from ottla.wire.keys import ApiKey
-from ottla.zookeeper.ops import SessionConnected, SessionExpired, SessionSuspended
+from ottla.zookeeper.ops import AuthFailed, SessionConnected, SessionExpired, SessionSuspended
 
 log = logging.getLogger(__name__)
 
@@ -206,10 +206,18 @@ class Node:
                 self.zk.suspended()
             case SessionExpired():
                 log.warning("zookeeper session expired broker=%d", self.broker_id)
-                self.zk.expired()
-                self.assigned_as = -1
-                self.controller.on_session_expired()
-                self.registration.on_session_expired()
+                self._on_session_over()
+            case AuthFailed():
+                log.error("no zookeeper session broker=%d reason=%s", self.broker_id, event.reason)
+                self._on_session_over()
+                if self.state is NodeState.STARTING:
+                    self.outputs.append(Exit(1, f"ZooKeeper gives no session: {event.reason}"))
+
+    def _on_session_over(self) -> None:
+        self.zk.expired()
+        self.assigned_as = -1
+        self.controller.on_session_expired()
+        self.registration.on_session_expired()
 
     def _on_new_session(self) -> None:
         if self.state is NodeState.STARTING:
@@ -230,7 +238,7 @@ class Node:
         self.configs.forget_topics(change.deleted_topics)
         self.partitions.on_metadata_changed(change)
         self.coordinator.on_metadata_changed(change)
-        self.controller.on_metadata_changed(change)
+        self.controller.on_metadata_changed()
 
     def run_in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """Do slow work off the loop; ``then`` gets what it returned, or the exception it raised."""

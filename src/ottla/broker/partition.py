@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, assert_never
 
+from ottla.broker.batch_order import UNSETTLED_MS
 from ottla.broker.fetch_sessions import FetchEntry
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
 from ottla.model.ids import (
@@ -41,11 +42,6 @@ WARM_TAIL_BYTES = 256 * 1024 * 1024
 _NONE = int(ErrorCode.NONE)
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
-_OUT_OF_ORDER = int(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
-
-UNSETTLED_MS = 10_000
-"""So long after its election, or after it was short of replicas, a leader hears batches whose predecessors it
-may have refused."""
 
 
 class Partition:
@@ -55,6 +51,7 @@ class Partition:
         "assignment",
         "awaited_appends",
         "awaited_deletes",
+        "elected_ms",
         "follower",
         "host",
         "leader",
@@ -63,7 +60,6 @@ class Partition:
         "log",
         "name",
         "partition_epoch",
-        "unsettled_since_ms",
         "warm",
         "watchers",
     )
@@ -74,7 +70,8 @@ class Partition:
         self.log = partition_log
         self.leader_id: BrokerId = NO_LEADER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
-        self.unsettled_since_ms = -UNSETTLED_MS
+        self.elected_ms = -UNSETTLED_MS
+        """When this broker last took over from a leader, who may have lost or refused batches."""
         self.partition_epoch = 0
         self.assignment = ReplicaAssignment(())
         self.leader: PartitionLeader | None = None
@@ -100,7 +97,7 @@ class Partition:
         self._take_assignment(state)
         if self.leader is None:
             if state.leader_epoch > 0:
-                self.unsettled_since_ms = self.host.now_ms()
+                self.elected_ms = self.host.now_ms()
             self.leader = PartitionLeader(
                 self.host.broker_id,
                 min_insync_replicas=self.log.config.min_insync_replicas,
@@ -194,13 +191,11 @@ class Partition:
         if leader is None:
             return Refused(_NOT_LEADER)
         if acks == -1 and (code := leader.may_append(acks)) is not ErrorCode.NONE:
-            self.unsettled_since_ms = self.host.now_ms()
             return Refused(int(code), while_appending=True)
-        clock = self.host.clock
+        clock, order = self.host.clock, self.host.batch_order
         try:
-            if origin == Origin.CLIENT and self._may_be_out_of_order(header):
-                self.host.sequence_gaps.note(self, header, shall_send_again=True)
-                return Refused(_NOT_LEADER)
+            if origin == Origin.CLIENT and (too_early := order.comes_too_early(self, header)) is not None:
+                return too_early
             outcome = self.log.append_as_leader(
                 view,
                 header,
@@ -213,34 +208,15 @@ class Partition:
         except LogDirectoryFailed as failed:
             self.host.directory_failed(failed)
             return Refused(_STORAGE_ERROR)
-        if type(outcome) is Refused and outcome.error == _OUT_OF_ORDER:
-            is_unsettled = self._is_unsettled()
-            self.host.sequence_gaps.note(self, header, shall_send_again=is_unsettled)
-            return Refused(_NOT_LEADER) if is_unsettled else outcome
+        if type(outcome) is Refused:
+            return order.refused_by_log(self, header, outcome)
         if type(outcome) is Appended:
             meters = self.host.meters
             meters.bytes_in += header.size
             meters.records_in += header.last_offset_delta + 1
             self._grew(leader, clock.monotonic_ms())
+        order.note_written(self.name, header)
         return outcome
-
-    def _may_be_out_of_order(self, header: BatchHeader) -> bool:
-        """The first that this leader hears of a producer is none of its first batches. As a rule that is a
-        producer whose records are gone. While things are unsettled it is more likely one whose first batches
-        were refused, or lost with the leader before: they will be sent again, and must not come too late."""
-        return (
-            header.base_sequence > 0
-            and header.producer_id >= 0
-            and header.producer_id not in self.log.producers.producers
-            and self._is_unsettled()
-        )
-
-    def _is_unsettled(self) -> bool:
-        """Just elected, or short of replicas just now. A producer sends several batches at once: the first
-        may have been refused, and the others be taken. "Out of order" would have some producers begin anew
-        with all that is on its way, though part of it is written; "not the leader" has them send the same
-        batches again, in their order."""
-        return self.host.now_ms() - self.unsettled_since_ms < UNSETTLED_MS
 
     def _grew(self, leader: PartitionLeader, now_ms: int) -> None:
         watchers = self.watchers

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.broker.background import Background
+from ottla.broker.batch_order import BatchOrder
 from ottla.broker.decision_records import UncleanStart
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.fetchers import Fetchers
@@ -15,7 +16,6 @@ from ottla.broker.outputs import Exit
 from ottla.broker.partition import Partition
 from ottla.broker.promises import InternalAppend
 from ottla.broker.replica_mover import ReplicaMover
-from ottla.broker.sequence_gaps import SequenceGaps
 from ottla.broker.throttles import Throttles
 from ottla.broker.topic_names import may_be_hosted
 from ottla.broker.transaction_verifier import TransactionVerifier
@@ -80,6 +80,7 @@ class Partitions:
         "_offline",
         "_topics",
         "background",
+        "batch_order",
         "clock",
         "fetchers",
         "isr_sender",
@@ -87,7 +88,6 @@ class Partitions:
         "live",
         "meters",
         "mover",
-        "sequence_gaps",
         "sessions",
         "throttles",
         "verifier",
@@ -115,7 +115,7 @@ class Partitions:
         self.throttles = Throttles(node)
         self.background = Background(node)
         self.mover = ReplicaMover(node)
-        self.sequence_gaps = SequenceGaps(node.clock)
+        self.batch_order = BatchOrder(node.clock)
         slots = node.config.replication.max_incremental_fetch_session_cache_slots
         self.sessions = FetchSessions(slots, node.random)
 

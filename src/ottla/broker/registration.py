@@ -137,7 +137,8 @@ class Registration:
             self._registered(found.stat.czxid)
             return 0
         if owner == self._owner_session and self._owner_session:
-            yield from persistently(Delete(path, found.stat.version))
+            # Once: a repetition could hit the next registration, whose version is the same.
+            yield Delete(path, found.stat.version)
             return 0
         self._refuse_a_stranger(found)
         if polls == 0:

@@ -16,14 +16,14 @@ class Request:
     """
 
     __slots__ = (
-        "_answer",
-        "_hang_up_reason",
+        "answer",
         "api_key",
         "api_version",
         "came_s",
         "client_id",
         "connection",
         "correlation_id",
+        "hang_up_reason",
         "size",
     )
 
@@ -44,8 +44,10 @@ class Request:
         self.size = size
         self.came_s = 0.0
         """When it came, where somebody measures that."""
-        self._answer: list[Buffer] | None = None
-        self._hang_up_reason: str | None = None
+        self.answer: list[Buffer] | None = None
+        """Kept until all requests before this one are answered."""
+        self.hang_up_reason: str | None = None
+        """Why the connection ends with this answer, if it does."""
 
     @property
     def listener(self) -> str:
@@ -55,10 +57,6 @@ class Request:
     @property
     def client_host(self) -> str:
         return self.connection.host
-
-    @property
-    def is_answered(self) -> bool:
-        return self._answer is not None
 
     @property
     def is_abandoned(self) -> bool:
@@ -71,8 +69,8 @@ class Request:
 
     def reply_encoded(self, parts: list[Buffer]) -> None:
         """Answer with a whole frame that was encoded elsewhere."""
-        assert self._answer is None, "a request is answered once"
-        self._answer = parts
+        assert self.answer is None, "a request is answered once"
+        self.answer = parts
         self.connection.answered(self)
 
     def reply_nothing(self) -> None:
@@ -81,11 +79,11 @@ class Request:
 
     def hang_up(self, reason: str) -> None:
         """Close the connection as soon as all requests before this one have been answered."""
-        self._hang_up_reason = reason
+        self.hang_up_reason = reason
         self.connection.is_doomed = True
         self.reply_encoded([])
 
     def fail(self) -> None:
         """A mistake of ours: whoever still waits for the answer is hung up on, and does not wait for ever."""
-        if self._answer is None:
+        if self.answer is None:
             self.hang_up("internal error")

@@ -7,7 +7,7 @@ never push a caught-up replica out of the ISR.
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ottla.config.log import NEVER_MS
+from ottla.config.log import UNLIMITED
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 WINDOW_MS = 1_000
 WINDOWS = 11
-UNLIMITED = NEVER_MS
 NAMED_MAX = 1_000
 
 

@@ -17,7 +17,6 @@ from ottla.zookeeper.ops import (
     ANY_VERSION,
     Children,
     Create,
-    Created,
     Data,
     Exists,
     Failed,
@@ -27,7 +26,6 @@ from ottla.zookeeper.ops import (
     Multi,
     MultiDone,
     MultiFailed,
-    Op,
     SetData,
     WriteResult,
     ZkCode,
@@ -47,7 +45,7 @@ _NOBODY = NamesAlike()
 def write_topic(
     node: "Node", plan: TopicPlan, beside: NamesAlike = _NOBODY, fence: "Fence | None" = None
 ) -> Steps[TopicPlan | TopicRefused]:
-    """The settings first, so that the controller finds them when it finds the topic.
+    """The topic and its settings at one stroke: of two who create it at once the second changes nothing.
 
     ``beside`` are the topics that stand there already, as ``topics_beside`` gives them. A controller's writes
     have its ``fence``: who asked it has perhaps turned to its successor, made the topic there and deleted it.
@@ -56,30 +54,35 @@ def write_topic(
     taken = yield from why_taken(name, beside)
     if taken is not None:
         return taken
-    config_path = paths.config_entity("topics", name)
-    settings = encode_config(ConfigNode(plan.overrides))
-    configured = yield from fenced(fence, SetData(config_path, settings, ANY_VERSION))
-    if isinstance(configured, Failed) and configured.code is ZkCode.NO_NODE:
-        yield from fenced(fence, Create(config_path, settings))
     plan.topic_id = _draw_topic_id(node)
     shared = {replicas: ReplicaAssignment(replicas) for replicas in set(plan.placement.values())}
     assignments = {index: shared[replicas] for index, replicas in plan.placement.items()}
     encoded = encode_topic(TopicNode(plan.topic_id, assignments))
+    path, settings = paths.config_entity("topics", name), encode_config(ConfigNode(plan.overrides))
+    configure: Create | SetData = Create(path, settings)
+    guard = () if fence is None else (fence.check,)
     lost = 0
     while True:
-        result = yield from fenced(fence, Create(paths.topic(name), encoded), is_repeated=False)
-        if isinstance(result, Created):
+        result = yield Multi((*guard, configure, Create(paths.topic(name), encoded)))
+        if isinstance(result, MultiDone):
             return plan
-        if isinstance(result, Deposed):
+        if isinstance(result, MultiFailed) and result.index < len(guard):
             return TopicRefused(ErrorCode.NOT_CONTROLLER, "Another controller was elected.")
         found = yield from persistently(GetData(paths.topic(name)))
         if isinstance(found, Data) and found.data == encoded:
             return plan  # the answer to our own attempt was lost
-        if isinstance(result, Failed):
+        if isinstance(configure, Create) and _are_there(result, len(guard)):
+            configure = SetData(path, settings, ANY_VERSION)  # of a topic that is gone
+        elif not isinstance(result, Lost):
             return _refused(name, result)
-        lost += 1
-        if (refused := why_lost_for_good(len(encoded), lost)) is not None:
+        lost += isinstance(result, Lost)
+        if (refused := why_lost_for_good(len(encoded) + len(settings), lost)) is not None:
             return refused
+
+
+def _are_there(result: object, index: int) -> bool:
+    """Whether that write failed because its node is there."""
+    return isinstance(result, MultiFailed) and (result.index, result.code) == (index, ZkCode.NODE_EXISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +90,14 @@ class Deposed:
     """A write that did not take, for another controller has been elected."""
 
 
-def fenced(
-    fence: "Fence | None", op: Create | SetData, *, is_repeated: bool = True
-) -> Steps[WriteResult | Failed | Lost | Deposed]:
-    """One write, in one transaction with the fence where there is one; repeated until it is answered."""
-    asked: Op = op if fence is None else Multi((fence.check, op))
-    result = (yield from persistently(asked)) if is_repeated else (yield asked)
+def fenced(fence: "Fence", op: Create) -> Steps[WriteResult | Failed | Deposed]:
+    """One write in one transaction with the fence, repeated until it is answered."""
+    result: MultiDone | MultiFailed | Failed = yield from persistently(Multi((fence.check, op)))
     if isinstance(result, MultiDone):
         return cast(WriteResult, result.results[1])
     if isinstance(result, MultiFailed):
         return Deposed() if result.index == 0 else Failed(result.code)
-    return cast(WriteResult | Failed | Lost, result)
+    return result
 
 
 def topics_beside(names: Collection[str]) -> Steps[NamesAlike]:
@@ -140,7 +140,7 @@ def why_lost_for_good(node_bytes: int, lost: int) -> TopicRefused | None:
     return TopicRefused(ErrorCode.INVALID_PARTITIONS, why)
 
 
-def _refused(name: str, result: Failed) -> TopicRefused:
+def _refused(name: str, result: Failed | MultiFailed) -> TopicRefused:
     if result.code is ZkCode.NODE_EXISTS:
         return TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     return TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper refused to create it: {result.code.name}")

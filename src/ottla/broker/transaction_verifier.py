@@ -7,7 +7,7 @@ from ottla.broker.peer_links import LinkLost
 from ottla.broker.topic_names import TRANSACTIONS_TOPIC
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replication.fetch_plan import java_string_hash
+from ottla.model.spread import coordinating_partition
 from ottla.wire.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -68,9 +68,7 @@ class TransactionVerifier:
         topic = self._node.metadata.topics.get(TRANSACTIONS_TOPIC)
         if topic is None or not topic.partitions:
             return None
-        hashed = java_string_hash(transactional_id)
-        number = 0 if hashed == -(2**31) else abs(hashed) % len(topic.partitions)
-        info = topic.partitions.get(number)
+        info = topic.partitions.get(coordinating_partition(transactional_id, len(topic.partitions)))
         return info.leader if info is not None and self._node.metadata.is_alive(info.leader) else None
 
 

@@ -23,6 +23,7 @@ from ottla.wire.consumer_protocol import (
 from ottla.wire.fields import Message
 from ottla.wire.layout import fields_of
 from ottla.wire.stored import (
+    TRANSACTION_STATES,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -36,16 +37,6 @@ from ottla.wire.stored import (
 KeyAndValue = tuple[str | None, str | None]
 
 _AS_JAVA = "ottla.cli.replace_as_java"
-_STATES = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
 
 
 def decode_text(record: Record) -> KeyAndValue:
@@ -96,7 +87,7 @@ def decode_transaction_record(record: Record) -> KeyAndValue:
 
 
 def _transaction_text(value: TransactionLogValue) -> str:
-    if not 0 <= value.transaction_status < len(_STATES):
+    if not 0 <= value.transaction_status < len(TRANSACTION_STATES):
         raise MalformedRequest(f"transaction status {value.transaction_status} is unknown")
     partitions = ",".join(
         f"{schema.topic}-{partition}"
@@ -105,7 +96,7 @@ def _transaction_text(value: TransactionLogValue) -> str:
     )
     return (
         f"producerId:{value.producer_id},producerEpoch:{value.producer_epoch},"
-        f"state={_STATES[value.transaction_status]},partitions=[{partitions}],"
+        f"state={TRANSACTION_STATES[value.transaction_status]},partitions=[{partitions}],"
         f"txnLastUpdateTimestamp={value.transaction_last_update_timestamp_ms},"
         f"txnTimeoutMs={value.transaction_timeout_ms}"
     )

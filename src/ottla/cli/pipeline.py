@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli import pipeline_run
-from ottla.cli.pipeline_session import LOCAL, a_session, refusals_in_one_sentence
+from ottla.cli.pipeline_session import LOCAL, a_session, interruptible, refusals_in_one_sentence
 from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer
 
 app = typer.Typer(
@@ -39,25 +39,27 @@ def demo(
 
     Example: `ottla pipeline demo`.
     """
-    from ottla.cli.shared.connection import servers_here
-    from ottla.cli.signals import StopAsked, stop_once
+    from ottla.cli.shared.connection import connected, servers_here
+    from ottla.spark.jobs.report import Report
 
-    bootstrap_server = bootstrap_server or servers_here()
-    is_well = True
-    with stop_once(), refusals_in_one_sentence():
-        from ottla.spark.demo import TOPIC, SampleOrders, answer
+    pipeline_run.require_master(master)
+    servers = bootstrap_server or servers_here()
 
-        orders = SampleOrders(bootstrap_server)
-        orders.start()
-        typer.echo(f"sample orders flow into topic {TOPIC}; Spark is starting")
-        try:
+    def work() -> Report:
+        with connected(servers):
+            pass
+        with refusals_in_one_sentence({"bootstrap_servers": servers}):
+            from ottla.spark.demo import TOPIC, SampleOrders, answer
+
+            orders = SampleOrders(servers)
+            orders.start()
+            typer.echo(f"sample orders flow into topic {TOPIC}; Spark is starting")
             with a_session(master, "ottla demo", is_brief=True) as spark:
                 typer.echo("Spark runs; a stream counts the orders by country")
-                report = answer(spark, bootstrap_server, orders, typer.echo)
-        except KeyboardInterrupt:  # Spark has put its own handler in the place of ours.
-            raise StopAsked from None
-        for line in report.lines():
-            typer.echo(line)
-        is_well = report.is_well
-    if not is_well:
+                return answer(spark, servers, orders, typer.echo)
+
+    report = interruptible(work, lambda: "the sample orders so far are in topic demo-orders")
+    for line in report.lines():
+        typer.echo(line)
+    if not report.is_well:
         raise typer.Exit(1)

@@ -1,15 +1,13 @@
 """``ottla pipeline run NAME``: one command a job, with the options that the job has."""
 
 import importlib
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.pipeline_session import LOCAL, a_session, refusals_in_one_sentence
+from ottla.cli.pipeline_session import LOCAL, a_session, interruptible, refusals_in_one_sentence
 from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer
-
-if TYPE_CHECKING:
-    from ottla.spark.jobs.report import Report
+from ottla.cli.shared.refusal import UsageRefused
 
 app = typer.Typer(
     add_completion=False,
@@ -19,7 +17,7 @@ app = typer.Typer(
 
 Master = Annotated[str, typer.Option(help="Spark's master; our code is shipped to its executors.")]
 Follow = Annotated[
-    float | None, typer.Option(help="Go on, with a batch every so many seconds; Ctrl-C ends it.")
+    float | None, typer.Option(min=0, help="Go on, with a batch every so many seconds; Ctrl-C ends it.")
 ]
 Checkpoint = Annotated[str, typer.Option(help="Where the job keeps how far it is.")]
 
@@ -166,17 +164,38 @@ def plan(
     _run("plan", master, file=to, moves_max=moves, bootstrap_servers=bootstrap_server)
 
 
-def _run(name: str, master: str, bootstrap_servers: str, **options: Any) -> None:
-    """Start Spark, run the job, print its report; a refusal is one sentence."""
-    from ottla.cli.shared.connection import servers_here
+def require_master(master: str) -> None:
+    """Java would end with a stack about a master that Spark does not know."""
+    if master not in ("local", "yarn") and not master.startswith(
+        ("local[", "local-cluster[", "spark://", "k8s://")
+    ):
+        raise UsageRefused(
+            f"--master {master!r} is none of Spark's: local[*], spark://host:port, yarn, k8s://..."
+        )
 
+
+def _run(name: str, master: str, bootstrap_servers: str, **options: Any) -> None:
+    """Start Spark if nothing is wrong, run the job, print its report; a refusal is one sentence."""
+    from ottla.cli.shared.connection import connected, servers_here
+    from ottla.spark.jobs.report import Progress, Report
+
+    require_master(master)
     options["bootstrap_servers"] = bootstrap_servers or servers_here()
-    with refusals_in_one_sentence():
-        job = importlib.import_module(f"ottla.spark.jobs.{name}")
-        made = getattr(job, f"{name.capitalize()}Options")(**options)
-        typer.echo(f"starting Spark on {master}")
-        with a_session(master, f"ottla {name}") as spark:
-            report: Report = job.run(spark, made, typer.echo)
+    progress = Progress(typer.echo)
+
+    def work() -> Report:
+        with connected(options["bootstrap_servers"]):
+            pass  # Where nobody answers, the command says so at once; Spark would try for a minute.
+        with refusals_in_one_sentence(options):
+            job = importlib.import_module(f"ottla.spark.jobs.{name}")
+            made = getattr(job, f"{name.capitalize()}Options")(**options)
+            job.check(made)
+            typer.echo(f"starting Spark on {master}")
+            with a_session(master, f"ottla {name}") as spark:
+                report: Report = job.run(spark, made, progress)
+                return report
+
+    report = interruptible(work, lambda: progress.left)
     for line in report.lines():
         typer.echo(line)
     if not report.is_well:

@@ -1,55 +1,120 @@
-"""What the commands of ``ottla pipeline`` share: a Spark session, and refusals that are one sentence."""
+"""What the commands of ``ottla pipeline`` share: a Spark, and one line when interrupted or refused."""
 
-from collections.abc import Iterator
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.cli.signals import StopAsked
+import typer
+
+from ottla.cli.pipeline_flags import in_flags
+from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.signals import StopAsked, stop_once
+from ottla.launch.refusal import LaunchRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 LOCAL = "local[*]"
+UNWIND_S_MAX = 5.0
+"""So long a job that has lost its Java may take to notice, and to remove its temporary files."""
+
+
+def interruptible(work: Callable[[], T], left: Callable[[], str]) -> T:
+    """Do it, and let Ctrl-C and its like end it at once, with one line that says what is ``left``.
+
+    The work has a thread of its own: signals reach the main thread, which only waits, so that no exception
+    comes out of nowhere in the middle of Spark's code, where it is lost or told as a stack.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome = work()
+        except (CommandRefused, LaunchRefused, OSError) as refused:
+            _end_java()  # Spark's own work goes on otherwise, and nobody wants it any more.
+            done.set_exception(refused)
+        else:
+            done.set_result(outcome)
+        finally:
+            done.cancel()  # Where neither was the case; the thread itself tells of a mistake of ours.
+
+    errors = sys.stderr
+    with stop_once() as stop:
+        job = threading.Thread(target=run, name="job", daemon=True)
+        job.start()
+        try:
+            outcome = done.result()
+        except CancelledError:
+            job.join()
+            raise typer.Exit(1) from None
+        except StopAsked:
+            sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - what breaks off now has nothing to say
+            if _end_java():
+                job.join(UNWIND_S_MAX)
+            raise
+    if stop.asked:
+        typer.echo(f"ottla: interrupted; {left()}", file=errors)
+        raise typer.Exit(stop.exit_code)
+    return outcome
+
+
+def _end_java() -> bool:
+    """Whether there was one to end."""
+    if "ottla.spark.java_side" not in sys.modules:
+        return False
+    from ottla.spark.java_side import end_java
+
+    return end_java()
 
 
 @contextmanager
 def a_session(master: str, app_name: str, *, is_brief: bool = False) -> Iterator["SparkSession"]:
-    """Spark, for the length of a ``with``; whoever is told to end does not wait for its jobs."""
-    from ottla.spark.session import end_at_once, spark_session
+    """Spark, for the length of a ``with``."""
+    import logging
 
+    from pyspark.logger import PySparkLogger
+
+    from ottla.spark.session import spark_session
+
+    PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)  # We tell it ourselves.
     spark = spark_session(master, app_name=app_name, is_brief=is_brief)
-    try:
-        yield spark
-    except (KeyboardInterrupt, StopAsked):
-        end_at_once(spark)
-        raise
-    except BaseException:
-        spark.stop()
-        raise
+    yield spark
     spark.stop()
 
 
 @contextmanager
-def refusals_in_one_sentence() -> Iterator[None]:
-    """What our own code refuses, however deep in Spark's it was, reaches the user without a stack."""
-    from ottla.launch.refusal import LaunchRefused
+def refusals_in_one_sentence(options: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """What our own code refuses, however deep in Spark's it was, reaches the user without a stack.
 
+    ``options`` are the job's: what was refused is told by the flags that they came from.
+    """
     try:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         from ottla.spark.errors import SparkRefused
-        from ottla.spark.jobs.streams import explained
+        from ottla.spark.jobs.streams import explained, spark_said
     except ModuleNotFoundError as missing:
         raise LaunchRefused(f"{missing.name} is not installed; pip install 'ottla[spark]'") from None
     try:
         yield
     except SparkRefused as refused:
-        raise LaunchRefused(str(refused)) from None
+        raise LaunchRefused(in_flags(str(refused), options or {})) from None
     except OSError as error:
         if error.filename is None:
             raise
         raise LaunchRefused(f"{error.filename}: {error.strerror}; name another file") from None
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         if isinstance(ours := explained(error), SparkRefused):
-            raise LaunchRefused(str(ours)) from None
-        raise
+            raise LaunchRefused(in_flags(str(ours), options or {})) from None
+        said = spark_said(error)
+        raise LaunchRefused(
+            f"Spark gave up: {said}; mend what it names, then run the command again"
+        ) from None

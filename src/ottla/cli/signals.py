@@ -21,9 +21,15 @@ class StopAsked(BaseException):
 
 @dataclass(slots=True)
 class Stop:
-    """Whether the block was left because someone asked for it."""
+    """Whether the block was left because someone asked for it, and by which signal first."""
 
     asked: bool = False
+    number: int = signal.SIGINT
+
+    @property
+    def exit_code(self) -> int:
+        """As shells have it: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + self.number
 
 
 @contextmanager
@@ -58,9 +64,10 @@ def stop_once() -> Iterator[Stop]:
 
     stop = Stop()
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
+    def on_signal(asked_by: int, _frame: FrameType | None) -> None:
         for number in _ASK_TO_END:
             signal.signal(number, signal.SIG_IGN)
+        stop.number = asked_by
         raise StopAsked
 
     before = {number: signal.signal(number, on_signal) for number in heard()}

@@ -20,7 +20,6 @@ from ottla.client.engine.engine import Engine
 from ottla.client.engine.outputs import CloseLink, OpenLink, SendOnLink
 from ottla.client.engine.tasks import Operation, wait_for
 from ottla.client.errors import BufferFull, ClientClosed, ClientError, TimedOut
-from ottla.client.fetching.decoding import Chunk
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.group.aio import GroupConsumer
 from ottla.client.group.config import MembershipConfig
@@ -103,11 +102,11 @@ class _LinkProtocol(asyncio.BufferedProtocol):
 class Client:
     """A connection to a cluster; producers, consumers and operations share it. Use it in one event loop."""
 
-    def __init__(self, bootstrap_servers: str | ClientConfig, *, seed: int | None = None) -> None:
+    def __init__(self, bootstrap_servers: str | ClientConfig) -> None:
         if isinstance(bootstrap_servers, str):
             bootstrap_servers = ClientConfig(bootstrap_servers=parse_bootstrap_servers(bootstrap_servers))
         self.config = bootstrap_servers
-        self.engine = Engine(self.config, _monotonic_ms(), Random(seed))
+        self.engine = Engine(self.config, _monotonic_ms(), Random())
         self._links: dict[int, _LinkProtocol] = {}
         self._opening: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -404,13 +403,6 @@ class Consumer:
                 return {}
         self._client.tick()
         return records
-
-    async def poll_chunks(self, timeout_ms: int) -> list[Chunk]:
-        """The next fetched bytes, undecoded, waiting for them at most so long."""
-        await self._data_by(_monotonic_ms() + timeout_ms)
-        chunks = self._core.take_chunks()
-        self._client.tick()
-        return chunks
 
     async def _data_by(self, deadline_ms: int) -> bool:
         while not self._core.has_data:

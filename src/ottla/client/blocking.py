@@ -127,11 +127,11 @@ class _Socket:
 class Client:
     """A connection to a cluster; producers, consumers and operations share it."""
 
-    def __init__(self, bootstrap_servers: str | ClientConfig, *, seed: int | None = None) -> None:
+    def __init__(self, bootstrap_servers: str | ClientConfig) -> None:
         if isinstance(bootstrap_servers, str):
             bootstrap_servers = ClientConfig(bootstrap_servers=parse_bootstrap_servers(bootstrap_servers))
         self.config = bootstrap_servers
-        self.engine = Engine(self.config, _monotonic_ms(), Random(seed))
+        self.engine = Engine(self.config, _monotonic_ms(), Random())
         self._sockets: dict[int, _Socket] = {}
         self._selector = selectors.DefaultSelector()
         self._is_closed = False

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.client.config import ConsumerConfig
-from ottla.client.fetching.decoding import Chunk
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
@@ -52,8 +51,3 @@ class Consumer:
             left_ms = max(0, deadline_ms - self._client.now_ms())
             if not self._client.run_until(lambda: self._core.has_data, left_ms):
                 return {}
-
-    def poll_chunks(self, timeout_ms: int) -> list[Chunk]:
-        """The next fetched bytes, undecoded, waiting for them at most so long."""
-        self._client.run_until(lambda: self._core.has_data, timeout_ms)
-        return self._core.take_chunks()

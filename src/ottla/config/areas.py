@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ottla.config.group import GroupConfig
-from ottla.config.log import NEVER_MS, LogConfig
+from ottla.config.log import UNLIMITED, LogConfig
 from ottla.model.cluster import Endpoint
 
 
@@ -19,7 +19,6 @@ class ZooKeeperConfig:
     zookeeper_connect: str = "localhost:2181"
     zookeeper_connection_timeout_ms: int | None = None
     zookeeper_session_timeout_ms: int = 18_000
-    zookeeper_max_in_flight_requests: int = 10
 
     @property
     def connection_timeout_ms(self) -> int:
@@ -96,11 +95,11 @@ class ReplicationConfig:
     """How replicas follow their leader, and when a leader drops them from the ISR."""
 
     fetch_max_bytes: int = 57_671_680
-    follower_replication_throttled_rate: int = NEVER_MS
-    leader_replication_throttled_rate: int = NEVER_MS
+    follower_replication_throttled_rate: int = UNLIMITED
+    leader_replication_throttled_rate: int = UNLIMITED
     max_incremental_fetch_session_cache_slots: int = 1_000
     num_replica_fetchers: int = 1
-    replica_alter_log_dirs_io_max_bytes_per_second: int = NEVER_MS
+    replica_alter_log_dirs_io_max_bytes_per_second: int = UNLIMITED
     replica_fetch_backoff_ms: int = 1_000
     replica_fetch_max_bytes: int = 1_048_576
     replica_fetch_min_bytes: int = 1
@@ -118,18 +117,11 @@ class LogManagementConfig:
 
     log_dirs: tuple[str, ...] = ("/tmp/kafka-logs",)
     log_cleaner_enable: bool = True
-    log_cleaner_threads: int = 1
     log_cleaner_backoff_ms: int = 15_000
-    log_cleaner_dedupe_buffer_size: int = 134_217_728
     log_flush_offset_checkpoint_interval_ms: int = 60_000
-    log_flush_scheduler_interval_ms: int = NEVER_MS
-    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
-    log_initial_task_delay_ms: int = 30_000
     log_retention_check_interval_ms: int = 300_000
-    num_recovery_threads_per_data_dir: int = 1
     producer_id_expiration_check_interval_ms: int = 600_000
     producer_id_expiration_ms: int = 86_400_000
-    transactional_id_expiration_ms: int = 604_800_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +129,6 @@ class ControllerConfig:
     """What the controller does by itself."""
 
     auto_leader_rebalance_enable: bool = True
-    controller_socket_timeout_ms: int = 30_000
     leader_imbalance_check_interval_seconds: int = 300
     leader_imbalance_per_broker_percentage: int = 10
     ottla_decisions_enable: bool = True
@@ -158,16 +149,11 @@ class ShutdownConfig:
 class TransactionsConfig:
     """The transaction coordinator and its topic."""
 
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
-    transaction_max_timeout_ms: int = 900_000
     transaction_partition_verification_enable: bool = True
-    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
-    transaction_state_log_load_buffer_size: int = 5_242_880
     transaction_state_log_min_isr: int = 2
     transaction_state_log_num_partitions: int = 50
     transaction_state_log_replication_factor: int = 3
     transaction_state_log_segment_bytes: int = 104_857_600
-    transactional_id_expiration_ms: int = 604_800_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +161,6 @@ class BrokerConfig:
     """All areas of one broker at one moment; the dynamic ones are replaced as a whole when they change."""
 
     broker_id: int = -1
-    broker_id_generation_enable: bool = True
     reserved_broker_max_id: int = 1_000
     broker_rack: str | None = None
     zookeeper: ZooKeeperConfig = field(default_factory=ZooKeeperConfig)

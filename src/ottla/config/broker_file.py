@@ -129,7 +129,6 @@ def build(
     rack = values["broker.rack"]
     return BrokerConfig(
         broker_id=_int(values, "broker.id"),
-        broker_id_generation_enable=bool(values["broker.id.generation.enable"]),
         reserved_broker_max_id=_int(values, "reserved.broker.max.id"),
         broker_rack=str(rack) if rack is not None else None,
         zookeeper=_area(ZooKeeperConfig, values),
@@ -190,11 +189,6 @@ def unusable(layer: Mapping[str, str]) -> dict[str, str]:
         except BadValue as bad:
             reasons[name] = str(bad)
     return reasons
-
-
-def with_dynamic(config: BrokerConfig, *layers: Mapping[str, str]) -> BrokerConfig:
-    """The settings with ZooKeeper's overrides over them, later layers over earlier ones."""
-    return with_values(config, effective_values(config.originals, *layers))
 
 
 def with_values(config: BrokerConfig, values: Mapping[str, Value]) -> BrokerConfig:

@@ -33,7 +33,7 @@ def read_listeners(values: Mapping[str, Value], host_name: str) -> ListenersRead
         )
         _check_advertised(listeners, advertised, read.problems)
     _check_ports(listeners, read.problems)
-    inter_broker = _inter_broker_name(values, protocols, read.problems)
+    inter_broker = _inter_broker_name(values, read.problems)
     control_plane = values["control.plane.listener.name"]
     for setting, name in (
         ("inter.broker.listener.name", inter_broker),
@@ -129,9 +129,7 @@ def _check_ports(listeners: tuple[Endpoint, ...], problems: list[str]) -> None:
             problems.append(f"listeners: {names} have the same port {port}")
 
 
-def _inter_broker_name(
-    values: Mapping[str, Value], protocols: Mapping[str, SecurityProtocol], problems: list[str]
-) -> str:
+def _inter_broker_name(values: Mapping[str, Value], problems: list[str]) -> str:
     name = values["inter.broker.listener.name"]
     protocol = str(values["security.inter.broker.protocol"])
     if name is not None:

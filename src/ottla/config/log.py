@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 
-NEVER_MS = 2**63 - 1
+LONG_MAX = 2**63 - 1
+NEVER_MS = LONG_MAX
+"""What Kafka writes for a time that never comes."""
+UNLIMITED = LONG_MAX
+"""What it writes for as many, or as much, as there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,13 +14,10 @@ class LogConfig:
     """A topic's settings after its overrides and the broker's defaults were merged."""
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
     compression_type: str = "producer"
-    compression_zstd_level: int = 3
     delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000
-    flush_messages: int = NEVER_MS
+    flush_messages: int = UNLIMITED
     flush_ms: int = NEVER_MS
     follower_replication_throttled_replicas: tuple[str, ...] = ()
     index_interval_bytes: int = 4096
@@ -29,7 +30,6 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
-    preallocate: bool = False
     retention_bytes: int = -1
     retention_ms: int = 604_800_000
     segment_bytes: int = 1_073_741_824

@@ -60,11 +60,6 @@ class Controller:
         self._turn: Turn[None] | None = None
         self._cause = ""
 
-    @property
-    def is_in_turn(self) -> bool:
-        """An order waits for its outcome: no news may be handed in now."""
-        return self._turn is not None
-
     def handle(self, event: Event) -> list[Effect]:
         """Take one event; the effects are to be carried out in their order."""
         if isinstance(event, OUTCOMES):

@@ -76,7 +76,13 @@ def halt(context: ControllerContext, brokers: frozenset[BrokerId]) -> None:
 
 
 def on_replicas_deleted(context: ControllerContext, event: ReplicasDeleted) -> Turn[None]:
-    """A broker answered StopReplica: its replicas are deleted, or wait for its next life."""
+    """A broker answered StopReplica: its replicas are deleted, or wait for its next life.
+
+    An answer of its last life, as that the order came too late for it, does not count: it was asked anew.
+    """
+    registration = context.brokers.get(event.broker)
+    if registration is None or registration.epoch != event.broker_epoch:
+        return
     for key in event.deleted:
         partition = context.partitions.get(key)
         if partition is not None and _was_started(partition, event.broker):

@@ -127,6 +127,7 @@ class ReplicasDeleted:
     """A broker's answer to StopReplica with deletion: which logs are gone, which are not."""
 
     broker: BrokerId
+    broker_epoch: int
     deleted: tuple[TopicPartition, ...]
     refused: tuple[TopicPartition, ...] = ()
     cause: str = "replicas deleted"

@@ -16,7 +16,7 @@ def take_office(context: ControllerContext, event: TookOffice) -> Turn[None]:
     """Know everything, tell everybody, settle what the last controller left, and finish what it began."""
     cause = event.cause
     _fill(context, event)
-    yield from write_new_topic_ids(context, event.topics, cause)
+    yield from write_new_topic_ids(event.topics, cause)
     for broker in context.brokers.values():
         context.outbox.append(Connect(broker, cause))
     deletion.enqueue(context, event.deletions, cause)

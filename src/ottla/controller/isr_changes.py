@@ -152,7 +152,8 @@ def on_replicas_reported(context: ControllerContext, event: ReplicasReported) ->
     context.requests.update_metadata(others)
     context.requests.flush(event.cause)
     for partition in deleting:
-        deletion.cannot_delete(context, partition, event.broker)
+        if partition.key in failed:
+            deletion.cannot_delete(context, partition, event.broker)
 
 
 def _hosts(context: ControllerContext, broker: BrokerId, key: TopicPartition) -> bool:

@@ -42,19 +42,10 @@ def place_replicas(
     *,
     start: int = 0,
     shift: int = 0,
-    first_partition: int = 0,
     rule: PlacementRule = PlacementRule.SHIFTED,
 ) -> Placement | PlacementRefused:
     """All of ``placed_rows`` at once."""
-    rows = placed_rows(
-        racks,
-        partitions,
-        replication_factor,
-        start=start,
-        shift=shift,
-        first_partition=first_partition,
-        rule=rule,
-    )
+    rows = placed_rows(racks, partitions, replication_factor, start=start, shift=shift, rule=rule)
     return rows if isinstance(rows, PlacementRefused) else dict(rows)
 
 

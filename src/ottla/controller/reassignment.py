@@ -72,10 +72,10 @@ def take_legacy(
     context.legacy_reassignments = dict(targets)
     results = yield from _submit(context, _plans(context, fresh), cause)
     for key, result in results.items():
-        partition = context.partitions.get(key)
-        if result.error is not ErrorCode.NONE:
+        is_refused = result.error is not ErrorCode.NONE
+        if is_refused:
             context.outbox.append(Refuse(f"reassignment of {key}", result.why or result.error.name))
-        if partition is None or not partition.assignment.is_being_reassigned:
+        if is_refused or not context.partitions[key].assignment.is_being_reassigned:
             context.legacy_reassignments.pop(key, None)
     if len(context.legacy_reassignments) < len(targets) or not targets:
         context.outbox.append(KeepReassignments(dict(context.legacy_reassignments), cause))

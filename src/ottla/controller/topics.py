@@ -18,7 +18,7 @@ def on_topics_changed(context: ControllerContext, event: TopicsChanged) -> Turn[
     added = {name: found for name, found in event.found.items() if name not in context.topics}
     if not added:
         return
-    yield from write_new_topic_ids(context, added, event.cause)
+    yield from write_new_topic_ids(added, event.cause)
     partitions: list[Partition] = []
     for name, found in added.items():
         topic = context.add_topic(name, found, event.states)
@@ -47,9 +47,7 @@ def on_topic_changed(context: ControllerContext, event: TopicChanged) -> Turn[No
     yield from _bring_online(context, partitions, event.cause)
 
 
-def write_new_topic_ids(
-    context: ControllerContext, topics: Mapping[str, TopicFound], cause: str
-) -> Turn[None]:
+def write_new_topic_ids(topics: Mapping[str, TopicFound], cause: str) -> Turn[None]:
     """Topics from before topic ids get one written."""
     new = {name: (found.topic_id, found.partitions) for name, found in topics.items() if found.id_is_new}
     if new:

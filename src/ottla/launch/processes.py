@@ -49,7 +49,6 @@ class GuardedProcess:
     ) -> None:
         """Start it. ``output`` gets what it prints; it keeps the descriptors ``held`` open while it lives."""
         self.output = output
-        self._grace_s = grace_s
         status_read, status_write = os.pipe()
         try:
             with output.open("wb") as printed:

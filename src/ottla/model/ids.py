@@ -7,7 +7,6 @@ from typing import NamedTuple, NewType
 BrokerId = NewType("BrokerId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 Offset = NewType("Offset", int)
-Millis = NewType("Millis", int)
 TopicId = NewType("TopicId", bytes)
 """The 16 big-endian bytes of a topic's UUID, as they travel on the wire."""
 

@@ -105,10 +105,6 @@ class BatchHeader(NamedTuple):
         return self.attributes & CONTROL_BIT != 0
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
     def delete_horizon_ms(self) -> int | None:
         """When compaction may drop this batch's tombstones, if a first pass has said so."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None

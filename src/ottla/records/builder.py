@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from ottla.records.batch import (
     CONTROL_BIT,
-    DELETE_HORIZON_BIT,
     HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
@@ -88,8 +87,3 @@ def _attributes(codec: Codec, is_transactional: bool, is_control: bool, is_log_a
         | (TRANSACTIONAL_BIT if is_transactional else 0)
         | (CONTROL_BIT if is_control else 0)
     )
-
-
-def with_delete_horizon(attributes: int) -> int:
-    """The attributes of a batch whose base timestamp is now its delete horizon."""
-    return attributes | DELETE_HORIZON_BIT

@@ -59,7 +59,6 @@ _RECORD_LIST_TOO_LARGE = int(ErrorCode.RECORD_LIST_TOO_LARGE)
 class Origin(IntEnum):
     """Who wrote a batch; coordinators may write control batches and skip sequence checks."""
 
-    REPLICATION = 0
     COORDINATOR = 1
     CLIENT = 2
 

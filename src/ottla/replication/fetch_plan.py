@@ -10,26 +10,16 @@ from enum import Enum, auto
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId, TopicPartition
+from ottla.model.spread import as_java_int, java_string_hash, place_of
 from ottla.replication.follower import FetchFrom
 
 FULL_EPOCH = 0
 _EPOCH_MAX = 2**31 - 1
 
 
-def java_string_hash(text: str) -> int:
-    """``String.hashCode()``: over UTF-16 units, wrapping at 32 bits, signed."""
-    result = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(units), 2):
-        result = (31 * result + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
-    return result - (1 << 32) if result >= 1 << 31 else result
-
-
 def fetcher_of(partition: TopicPartition, fetchers: int) -> int:
     """Which of the fetchers of a leader takes this partition: Kafka's own spread."""
-    wrapped = (31 * java_string_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
-    signed = wrapped - (1 << 32) if wrapped >= 1 << 31 else wrapped
-    return 0 if signed == -(1 << 31) else abs(signed) % fetchers
+    return place_of(as_java_int(31 * java_string_hash(partition.topic) + partition.partition), fetchers)
 
 
 @dataclass(slots=True)

@@ -185,7 +185,7 @@ class PartitionFollower:
         watermark (KAFKA-13141)."""
         log = self.log
         cut = plan_truncation(leader, log.epochs, fetch_offset=fetch_offset, end_offset=log.end_offset)
-        return [TruncateTo(cut.offset, f"diverging epoch={leader.epoch} end={leader.end_offset}")]
+        return [TruncateTo(cut, f"diverging epoch={leader.epoch} end={leader.end_offset}")]
 
     def _refused(self, error: ErrorCode) -> Sequence[FollowerEffect]:
         match error:

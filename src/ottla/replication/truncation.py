@@ -5,7 +5,6 @@ cutting there loses committed records when it is elected next (KIP-101). Epochs 
 records a deposed leader wrote alone.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from ottla.model.ids import Offset
@@ -22,30 +21,22 @@ class EpochLookup(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """Cut to this offset; unless settled, the leader must be asked again with a lower epoch."""
-
-    offset: Offset
-    is_settled: bool
-
-
 def plan_truncation(
     leader: EpochEndOffset, own: EpochLookup, *, fetch_offset: int, end_offset: int
-) -> Truncation:
+) -> Offset:
     """How far back the own log can agree with a leader that ends ``leader.epoch`` there.
 
     When the own log does not know that epoch, its next lower one is tried: cut to where that one
-    ended here, and let the next fetch carry it. Repeated until both know the same epoch, which
-    one step alone does not reach after two quick failovers (KIP-279).
+    ended here, and let the next fetch carry it. The leader's answer to that brings the next cut, until
+    both know the same epoch, which one step alone does not reach after two quick failovers (KIP-279).
     """
     if leader.end_offset == UNDEFINED:
-        return Truncation(Offset(min(fetch_offset, end_offset)), is_settled=True)
+        return Offset(min(fetch_offset, end_offset))
     if leader.epoch == UNDEFINED:
-        return Truncation(Offset(min(leader.end_offset, end_offset)), is_settled=True)
+        return Offset(min(leader.end_offset, end_offset))
     own_epoch, own_end_offset = own.end_offset_for(leader.epoch, end_offset)
     if own_end_offset == UNDEFINED:
-        return Truncation(Offset(min(leader.end_offset, end_offset)), is_settled=True)
+        return Offset(min(leader.end_offset, end_offset))
     if own_epoch != leader.epoch:
-        return Truncation(Offset(min(own_end_offset, end_offset)), is_settled=False)
-    return Truncation(Offset(min(own_end_offset, leader.end_offset, end_offset)), is_settled=True)
+        return Offset(min(own_end_offset, end_offset))
+    return Offset(min(own_end_offset, leader.end_offset, end_offset))

@@ -35,7 +35,14 @@ from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock, Ticker
 from ottla.server.worker import Worker
 from ottla.server.zk_session import ZooKeeperClient
-from ottla.zookeeper.ops import Result, SessionConnected, SessionEvent, SessionExpired, WatchEvent
+from ottla.zookeeper.ops import (
+    AuthFailed,
+    Result,
+    SessionConnected,
+    SessionEvent,
+    SessionExpired,
+    WatchEvent,
+)
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +51,9 @@ RESTING_SECONDS = 5.0
 
 HANG_UP_SECONDS_MAX = 30.0
 """So long may a client take to read what was written before we hung up."""
+
+LOGIN_AGAIN_SECONDS = 1.0
+"""How long to leave servers alone that demanded a login: whoever made them do so may think better of it."""
 
 
 class Edge:
@@ -277,6 +287,8 @@ class Edge:
             self._guarded("watch", self.node.on_zk_watch, event)
         else:
             self._guarded("session", self.node.on_zk_session, event)
+            if isinstance(event, AuthFailed):
+                self.loop.call_later(LOGIN_AGAIN_SECONDS, self._zk.start)
         self.end_turn()
 
     def _note_early(self, event: WatchEvent | SessionEvent) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ottla.server.zk_connection import REFUSED, Connection, reach, why_unreachable
-from ottla.zookeeper.batches import BATCH_REPLY_BYTES_MAX, fenced_writes, halves, plan_reads
+from ottla.zookeeper.batches import BATCH_REPLY_BYTES_MAX, halves, plan_reads
 from ottla.zookeeper.connect_string import Host, parse_connect_string
 from ottla.zookeeper.ops import (
     AclFound,
@@ -45,7 +45,6 @@ from ottla.zookeeper.ops import (
     Sync,
     Synced,
     WatchEvent,
-    WriteOp,
     ZkCode,
 )
 from ottla.zookeeper.paths import parents
@@ -66,8 +65,6 @@ Listener: TypeAlias = Callable[[Notification], None]
 Then: TypeAlias = Callable[[Result], None]
 READS_IN_FLIGHT_MAX = 8
 """How many answers of ``read_many`` may wait in the server's memory."""
-WRITES_IN_FLIGHT_MAX = 32
-"""How many requests of ``write_many`` may: they are smaller."""
 
 
 class ZooKeeperUnavailable(Exception):
@@ -175,9 +172,7 @@ class ZooKeeperClient:
 
     def _raise_if_login_failed(self) -> None:
         if self._session.state is State.AUTH_FAILED:
-            raise ZooKeeperUnavailable(
-                f"ZooKeeper at {self.ensemble}: {self._login_failure}; check the user and the password."
-            )
+            raise ZooKeeperUnavailable(f"ZooKeeper at {self.ensemble}: {self._login_failure}.")
 
     def _next_notification(self) -> "asyncio.Future[Notification]":
         waiter: asyncio.Future[Notification] = self._loop.create_future()
@@ -205,17 +200,12 @@ class ZooKeeperClient:
     @property
     def session_password(self) -> bytes:
         """What proves to the servers that the session is ours."""
-        return self._session._password
+        return self._session.password
 
     @property
     def session_timeout_ms(self) -> int:
         """What the servers granted."""
         return self._session.timeout_ms
-
-    @property
-    def certain_until_ms(self) -> int:
-        """The time of the loop's clock until which the servers surely keep the session."""
-        return self._session.certain_until_ms
 
     def add_auth(self, scheme: str, credential: bytes) -> None:
         """Log in: ``("digest", b"user:password")``."""
@@ -299,23 +289,6 @@ class ZooKeeperClient:
                 results += [outcome] * len(request.ops)
         return results
 
-    async def write_many(
-        self, fence: Check, ops: Iterable[WriteOp]
-    ) -> list[MultiDone | MultiFailed | Failed | Lost]:
-        """Writes that all stand or fall with the fence, in few transactions; the outcome of each, in order.
-
-        While the server works on the first, the next are made: ``ops`` may be a generator.
-        """
-        outcomes: list[MultiDone | MultiFailed | Failed | Lost] = []
-        in_flight: deque[asyncio.Future[MultiDone | MultiFailed | Failed | Lost]] = deque()
-        for request in fenced_writes(fence, ops):
-            while len(in_flight) >= WRITES_IN_FLIGHT_MAX:
-                outcomes.append(await in_flight.popleft())
-            in_flight.append(self.submit(request))
-        while in_flight:
-            outcomes.append(await in_flight.popleft())
-        return outcomes
-
     async def chroot_exists(self) -> bool:
         """Whether the node below which everything of ours lives is there."""
         return await self.submit(Exists("/")) != Failed(ZkCode.NO_NODE)
@@ -324,14 +297,18 @@ class ZooKeeperClient:
         """Make that node and what is above it; nothing happens where it is already."""
         chroot = self.ensemble.chroot
         for path in [*parents(chroot), chroot] if chroot else []:
-            future: asyncio.Future[Result] = self._loop.create_future()
-            self._session.submit(Create(path), future, is_absolute=True)
-            self._pump()
-            result = await future
+            while isinstance(result := await self._create_absolute(path), Lost):
+                await self.wait_until_connected()
             if isinstance(result, Failed) and result.code is not ZkCode.NODE_EXISTS:
                 raise ZooKeeperUnavailable(
                     f"ZooKeeper refused to make the chroot {path}: {result.code.name}."
                 )
+
+    def _create_absolute(self, path: str) -> asyncio.Future[Result]:
+        future: asyncio.Future[Result] = self._loop.create_future()
+        self._session.submit(Create(path), future, is_absolute=True)
+        self._pump()
+        return future
 
     # ---- driving the machine ----------------------------------------------------------------------
 

@@ -46,7 +46,6 @@ class OwnProducer(OwnClient):
         super().__init__(world, network, name, addresses)
         self.partitions = partitions
         self.history = history
-        self.given_up = 0
         self._pace_us = pace_us
         self._order = 0
         delivery_ms = PATIENT_MS if world.happens(0.5) else HASTY_MS
@@ -82,7 +81,6 @@ class OwnProducer(OwnClient):
 
     def _decided(self, sent: Sent, delivery: Delivery) -> None:
         if delivery.error is not None:
-            self.given_up += 1
             self.world.note(b"given up %d" % sent.order)
             return
         if delivery.partition != sent.partition:

@@ -36,7 +36,6 @@ class ZnodeChecks:
         """Topics on which a replica that is not in sync may be elected."""
         self.unclean: list[UncleanElection] = []
         self.elections = 0
-        self.isr_changes = 0
         self._world = world
         self._tree = tree
         self._history = history
@@ -131,7 +130,6 @@ class ZnodeChecks:
                 f" epoch {state['leader_epoch']} isr {isr}"
             )
         elif state["isr"] != before["isr"]:
-            self.isr_changes += 1
             self._world.tell(f"{partition}: isr {','.join(map(str, before['isr']))} -> {isr}")
 
     def _assigned(self, topic: str, assignment: dict[str, Any]) -> None:

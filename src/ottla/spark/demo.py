@@ -21,8 +21,8 @@ from ottla.client.errors import ClientError
 from ottla.client.fetching.offsets import LATEST, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.spark.errors import SparkRefused
-from ottla.spark.jobs.report import Report, Table
-from ottla.spark.jobs.streams import Tell, explained
+from ottla.spark.jobs.report import Report, Table, Tell
+from ottla.spark.jobs.streams import explained, spark_said
 from ottla.spark.offsets import to_json
 
 TOPIC = "demo-orders"
@@ -94,7 +94,7 @@ def answer(spark: SparkSession, servers: str, orders: SampleOrders, tell: Tell) 
         ours = explained(error)
         if isinstance(ours, SparkRefused):
             raise ours from error
-        cause = str(error).partition("terminated with exception: ")[2].partition("\n")[0]
+        cause = spark_said(error)
         raise SparkRefused(f"Spark ended the query: {cause}", "try `ottla pipeline demo` again") from error
     finally:
         query.stop()

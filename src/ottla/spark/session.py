@@ -3,10 +3,8 @@
 import atexit
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import traceback
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +12,12 @@ from functools import cache
 from pathlib import Path
 
 import pyspark
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from ottla.launch.java import find_java, spark_environment
 from ottla.spark import register
+from ottla.spark.java_side import start_java
 
 PACKAGES = ("ottla", "pyspark_ottla")
 LOCAL = "local[*]"
@@ -44,41 +44,16 @@ def spark_session(
         # Otherwise Spark looks this machine's name up, and does not start where nobody knows it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for name, value in {**_defaults(is_brief), **(settings or {})}.items():
-        builder = builder.config(name, value)
-    try:
-        with _quick_workers(master):
-            spark = builder.getOrCreate()
-    except BaseException as error:
-        _end_half_started(error)
-        raise
+    conf = SparkConf().setMaster(master).setAppName(app_name)
+    conf.setAll(list({**_defaults(is_brief), **(settings or {})}.items()))
+    with _quick_workers(master):
+        start_java(conf)
+        spark = SparkSession.builder.config(conf=conf).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not _is_local(master):
         ship_packages(spark)
     register(spark)
     return spark
-
-
-def end_at_once(spark: SparkSession) -> None:
-    """End Spark's process, whatever it does; it still removes its temporary files."""
-    process: subprocess.Popen[bytes] | None = getattr(spark.sparkContext._gateway, "proc", None)
-    if process is not None:
-        process.terminate()
-        process.wait()
-
-
-def _end_half_started(error: BaseException) -> None:
-    """End the Java that PySpark was waiting for when it was interrupted: PySpark itself forgets it.
-
-    It is a ``proc`` of PySpark's or, where it was only just made, the ``self`` of ``Popen``'s own methods.
-    """
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    found = [frame.f_locals.get(name) for frame in frames for name in ("proc", "self")]
-    for process in found:
-        if isinstance(process, subprocess.Popen) and getattr(process, "pid", None):
-            process.terminate()
-            process.wait()
 
 
 def ship_packages(spark: SparkSession) -> None:

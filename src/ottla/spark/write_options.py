@@ -17,7 +17,6 @@ class WriteOptions:
 
     kafka: KafkaSettings
     topic: str | None
-    include_headers: bool
     preserve_timestamp: bool
 
 
@@ -34,9 +33,9 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     if topic == "":
         value, remedy = given["topic"], "name a topic, or leave it out and give a column 'topic'"
         raise refuse("topic", value, "it is empty", remedy)
+    a_flag("includeHeaders", given.get("includeheaders", "false"))  # checked alone, as Spark does
     return WriteOptions(
         kafka_settings(given, is_sink=True),
         topic,
-        a_flag("includeHeaders", given.get("includeheaders", "false")),
         a_flag("preserveTimestamp", given.get("preservetimestamp", "false")),
     )

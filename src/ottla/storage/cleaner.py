@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from ottla.storage.checkpoints import CLEANER_OFFSETS, write_offsets
 from ottla.storage.compaction import (
-    MAP_BYTES_MAX,
     Compaction,
     CompactionResult,
     Uncleanable,
@@ -28,11 +27,10 @@ class CleanerRun:
 class Cleaner:
     """The compaction of all logs of a broker."""
 
-    __slots__ = ("_log_dirs", "_map_bytes_max", "_run", "uncleanable")
+    __slots__ = ("_log_dirs", "_run", "uncleanable")
 
-    def __init__(self, log_dirs: LogDirs, map_bytes_max: int = MAP_BYTES_MAX) -> None:
+    def __init__(self, log_dirs: LogDirs) -> None:
         self._log_dirs = log_dirs
-        self._map_bytes_max = map_bytes_max
         self._run: CleanerRun | None = None
         self.uncleanable: dict[Log, str] = {}
         """Logs with a batch that cannot be read, and why: left alone until a restart."""
@@ -56,7 +54,7 @@ class Cleaner:
             return None
         log, plan = best
         self._make_durable(log, plan.first_uncleanable_offset)
-        self._run = CleanerRun(log, plan, Compaction(log.home.directory, plan, self._map_bytes_max))
+        self._run = CleanerRun(log, plan, Compaction(log.home.directory, plan))
         log.home.cleaning = self._run.work
         return self._run
 

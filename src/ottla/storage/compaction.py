@@ -78,8 +78,6 @@ class CompactionResult:
     cuts: int
     first_dirty_offset: int
     groups: list[CleanedGroup] = field(default_factory=list)
-    records_read: int = 0
-    records_kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +182,7 @@ class Compaction:
             tracker.kept = []
             for source in group:
                 tracker.add_aborted(self._aborted_of(source))
-                self._clean_into(cleaned, source, keys, tracker, result)
+                self._clean_into(cleaned, source, keys, tracker)
             cleaned.finish(tracker.kept)
         if result.groups:
             self._directory.disk.sync_directory(result.groups[0].cleaned.home.path)
@@ -243,21 +241,13 @@ class Compaction:
     # -- copy what stays ---------------------------------------------------------------------------
 
     def _clean_into(
-        self,
-        cleaned: CleanedSegment,
-        source: Source,
-        keys: KeyMap,
-        tracker: TransactionTracker,
-        result: CompactionResult,
+        self, cleaned: CleanedSegment, source: Source, keys: KeyMap, tracker: TransactionTracker
     ) -> None:
         interval_bytes = self._plan.config.index_interval_bytes
         for header, content in self._batches(source):
-            result.records_read += header.record_count
             kept = self._retain(header, content, keys, tracker)
             if kept is not None:
-                written = read_header(kept)
-                result.records_kept += written.record_count
-                cleaned.append(kept, [written], interval_bytes)
+                cleaned.append(kept, [read_header(kept)], interval_bytes)
 
     def _retain(
         self, header: BatchHeader, content: bytes, keys: KeyMap, tracker: TransactionTracker

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ottla.config.log import NEVER_MS, LogConfig
+from ottla.config.log import LONG_MAX, NEVER_MS, LogConfig
 from ottla.storage.log import Log
 from ottla.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from ottla.storage.txn_index import AbortedTransaction
@@ -97,8 +97,9 @@ def _first_uncleanable_offset(log: Log, segments: list[Segment], dirty: int, now
 
 
 def _end_of(segments: list[Segment], segment: Segment) -> int:
+    """Where the next one begins; the last one has no end."""
     at = segments.index(segment) + 1
-    return segments[at].base_offset if at < len(segments) else NEVER_MS
+    return segments[at].base_offset if at < len(segments) else LONG_MAX
 
 
 def _is_too_old(log: Log, segments: list[Segment], dirty: int, uncleanable: int, now_ms: int) -> bool:

@@ -144,9 +144,9 @@ class CrashDisk:
     ``capacity_bytes``: beyond it writes are short, then refused with ENOSPC.
     """
 
-    def __init__(self, random: Random, *, crash_at: int | None = None) -> None:
+    def __init__(self, random: Random) -> None:
         self._random = random
-        self.crash_at = crash_at
+        self.crash_at: int | None = None
         self.steps = 0
         self.fail: Callable[[str], int] | None = None
         self.before_step: Callable[[str], None] | None = None

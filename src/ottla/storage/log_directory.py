@@ -17,8 +17,15 @@ OPEN_FILES_MAX = 512
 """Segments kept open at a time; the least used are closed and opened again when needed."""
 
 DELETED_SUFFIX = ".deleted"
+"""A file that waits to be removed."""
+DELETE_SUFFIX = "-delete"
+"""A log's directory that waits to be removed."""
 PARTITION_MAX = 2**31 - 1
 _PARTITION_NAME = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})")
+
+
+class CannotStart(Exception):
+    """The log directories belong to someone else, or are in use."""
 
 
 def partition_of(name: str) -> TopicPartition | None:

@@ -11,42 +11,33 @@ from ottla.records.batch import CorruptRecords
 from ottla.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     CLEAN_SHUTDOWN_CONTENT,
-    CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
     IN_USE,
     LOCK,
-    LOG_START_OFFSETS,
     META_PROPERTIES,
-    RECOVERY_POINTS,
     CorruptCheckpoint,
     MetaProperties,
     decode_meta_properties,
     encode_meta_properties,
-    read_offsets,
 )
 from ottla.storage.disk import Disk, Lock, replace_file
-from ottla.storage.future_logs import (
-    FUTURE_SUFFIX,
-    create_future,
-    future_partition_of,
-    take_over,
-)
+from ottla.storage.future_logs import create_future, take_over
 from ottla.storage.log import Log
 from ottla.storage.log_checkpoints import LogCheckpoints
-from ottla.storage.log_directory import OPEN_FILES_MAX, LogDirectory, OpenFiles, partition_of
+from ottla.storage.log_directory import (
+    DELETE_SUFFIX,
+    OPEN_FILES_MAX,
+    CannotStart,
+    LogDirectory,
+    OpenFiles,
+)
+from ottla.storage.opening import DirectoryContent, open_directory
 from ottla.storage.outcomes import FlushWork
-from ottla.storage.recovery import create_log, open_log
-from ottla.storage.retention import RetentionPlan, raise_start_by_retention
+from ottla.storage.recovery import create_log
 
 log = logging.getLogger(__name__)
 
-DELETE_SUFFIX = "-delete"
 NAME_BYTES_MAX = 255
 SYNCED_ONE_BY_ONE_MAX = 20
-
-
-class CannotStart(Exception):
-    """The log directories belong to someone else, or are in use."""
 
 
 class LogDirs(LogCheckpoints):
@@ -114,7 +105,7 @@ class LogDirs(LogCheckpoints):
         """Load every partition of every directory; scans only what a crash may have torn."""
         for _, directory in self._live():
             try:
-                self._open_directory(directory, default, by_topic, now_ms)
+                self._take(directory, open_directory(directory, default, by_topic, self.logs, now_ms))
             except OSError as error:
                 self._note_failure(directory, error)
             except CorruptRecords as error:
@@ -124,6 +115,12 @@ class LogDirs(LogCheckpoints):
         if not self.offline:
             self._promote_orphans()
         self._discard_left_overs(default.file_delete_delay_ms)
+
+    def _take(self, directory: LogDirectory, found: DirectoryContent) -> None:
+        self.logs.update(found.logs)
+        for future in found.futures:
+            self.futures.add(future)
+        self._left_over |= {path: (directory, partition) for path, partition in found.left_over.items()}
 
     def _discard_left_overs(self, delay_ms: int) -> None:
         """One that was about to be replaced by a copy tells the copy so: while the directory of that one may
@@ -142,68 +139,6 @@ class LogDirs(LogCheckpoints):
                     self._give_name(future)
                 except LogDirectoryFailed as failed:
                     log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
-
-    def _open_directory(
-        self, directory: LogDirectory, default: LogConfig, by_topic: Mapping[str, LogConfig], now_ms: int
-    ) -> None:
-        disk, path = self._disk, directory.path
-        was_clean = disk.exists(f"{path}/{CLEAN_SHUTDOWN}")
-        recovery_points = read_offsets(disk, path, RECOVERY_POINTS)
-        log_starts = read_offsets(disk, path, LOG_START_OFFSETS)
-        high_watermarks = read_offsets(disk, path, HIGH_WATERMARKS)
-        first_dirty = read_offsets(disk, path, CLEANER_OFFSETS)
-        directory.recovery_points = dict(recovery_points)
-        directory.log_starts = dict(log_starts)
-        was_ours = disk.exists(f"{path}/{IN_USE}")
-        disk.write_file(f"{path}/{IN_USE}", b"")
-        if was_clean:
-            disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        disk.sync_directory(path)
-        opened: dict[TopicPartition, Log] = {}
-        for entry in disk.list_directory(path):
-            if not entry.is_directory:
-                continue
-            if entry.name.endswith(DELETE_SUFFIX):
-                renamed = partition_of(entry.name.rpartition(".")[0])
-                self._left_over[f"{path}/{entry.name}"] = (directory, renamed)
-            future = future_partition_of(entry.name)
-            if future is not None:
-                config = by_topic.get(future.topic, default)
-                self.futures.add(
-                    open_log(
-                        directory,
-                        future,
-                        config,
-                        name=entry.name,
-                        was_clean=was_clean,
-                        recovery_point=recovery_points.get(future, 0),
-                        holes_are_losses=was_ours,
-                        now_ms=now_ms,
-                    )
-                )
-            partition = partition_of(entry.name)
-            if partition is None or entry.name.endswith((DELETE_SUFFIX, FUTURE_SUFFIX)):
-                continue
-            if partition in self.logs:
-                raise CannotStart(
-                    f"{partition} lies in {path} and in {self.logs[partition].directory}: "
-                    "remove the one that is older"
-                )
-            opened[partition] = open_log(
-                directory,
-                partition,
-                by_topic.get(partition.topic, default),
-                was_clean=was_clean,
-                recovery_point=recovery_points.get(partition, 0),
-                log_start_offset=log_starts.get(partition, 0),
-                high_watermark=high_watermarks.get(partition, 0),
-                first_dirty_offset=first_dirty.get(partition, 0),
-                holes_are_losses=was_ours,
-                now_ms=now_ms,
-            )
-        self.logs.update(opened)
-        for offsets in (recovery_points, log_starts, high_watermarks, first_dirty):
-            directory.forgotten.update(set(offsets) - set(opened))
 
     # -- logs --------------------------------------------------------------------------------------
 
@@ -392,21 +327,6 @@ class LogDirs(LogCheckpoints):
 
     # -- housekeeping ------------------------------------------------------------------------------
 
-    def apply_retention(self, now_ms: int) -> list[tuple[TopicPartition, RetentionPlan]]:
-        """Delete what every log may let go of; returns what went and why."""
-        gone = []
-        while plans := [
-            (each, plan)
-            for each in list(self.logs.values())
-            if (plan := raise_start_by_retention(each, now_ms)) is not None
-        ]:
-            for directory in {each.home.directory.path: each.home.directory for each, _ in plans}.values():
-                self.checkpoint_log_starts(directory)
-            for each, plan in plans:
-                each.drop_first_segments(plan.segment_count, now_ms)
-                gone.append((each.partition, plan))
-        return gone
-
     def flushes_due(self, now_ms: int) -> list[tuple[Log, FlushWork]]:
         """Finished segments, and logs past ``flush.ms``: do each work off the loop, then ``Log.flushed``."""
         due = dict.fromkeys(log for _, each in self._live() for log in self._rolled_in(each))
@@ -480,3 +400,6 @@ class LogDirs(LogCheckpoints):
             self._note_failure(directory, error)
         except LogDirectoryFailed as failed:
             log.error("log directory offline directory=%s reason=%s", failed.directory, failed.reason)
+
+
+__all__ = ["CannotStart", "LogDirs"]

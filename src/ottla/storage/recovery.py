@@ -71,7 +71,7 @@ def open_log(
             config,
             must_join=holes_are_losses and not _was_kafkas(entries, segments[-1]),
         )
-    end_offset = _end_offset(home, segments, config)
+    end_offset = _end_offset(segments, config)
     if not segments or end_offset < log_start_offset:
         end_offset = _begin_anew(home, segments, log_start_offset, now_ms)
     _drop_below(home, segments, log_start_offset)
@@ -312,7 +312,7 @@ def _rebuild_aborted(home: PartitionHome, recovered: list[Segment]) -> None:
 # -- where the log ends --------------------------------------------------------------------------------
 
 
-def _end_offset(home: PartitionHome, segments: list[Segment], config: LogConfig) -> int:
+def _end_offset(segments: list[Segment], config: LogConfig) -> int:
     """The offset behind the last batch; looks only at the tail of the last segment."""
     if not segments:
         return 0

@@ -36,8 +36,17 @@ def plan_retention(log: Log, now_ms: int) -> RetentionPlan | None:
     return None
 
 
-def raise_start_by_retention(log: Log, now_ms: int) -> RetentionPlan | None:
-    """First step of deleting: no reader may ask for the segments any more. Then note the log start.
+def apply_retention(log: Log, now_ms: int) -> list[RetentionPlan]:
+    """Delete what may go of one log; returns what was deleted and why."""
+    done = []
+    while (plan := _raise_start(log, now_ms)) is not None:
+        log.drop_first_segments(plan.segment_count, now_ms)
+        done.append(plan)
+    return done
+
+
+def _raise_start(log: Log, now_ms: int) -> RetentionPlan | None:
+    """First step of deleting: no reader may ask for the segments any more.
 
     A log that is being compacted keeps its segments until the run has ended.
     """
@@ -50,15 +59,6 @@ def raise_start_by_retention(log: Log, now_ms: int) -> RetentionPlan | None:
     if plan is not None:
         log.raise_log_start_offset(log.start_without(plan.segment_count, now_ms))
     return plan
-
-
-def apply_retention(log: Log, now_ms: int) -> list[RetentionPlan]:
-    """Delete what may go of one log; returns what was deleted and why."""
-    done = []
-    while (plan := raise_start_by_retention(log, now_ms)) is not None:
-        log.drop_first_segments(plan.segment_count, now_ms)
-        done.append(plan)
-    return done
 
 
 def _removable(log: Log, segments: list[Segment]) -> int:

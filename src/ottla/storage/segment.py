@@ -24,6 +24,8 @@ from ottla.storage.txn_index import AbortedTransaction, decode_txn_index, encode
 
 LOG_SUFFIX = ".log"
 SCAN_BYTES = 8192
+REBUILT_INTERVAL_BYTES = 4096
+"""How far apart the entries of an index are that is made anew: Kafka's default, whatever the topic's is."""
 RELATIVE_OFFSET_MAX = 2**31 - 1
 SUFFIXES = (LOG_SUFFIX, offset_index.SUFFIX, time_index.SUFFIX, txn_index.SUFFIX)
 
@@ -153,11 +155,11 @@ class Segment:
         if self._max_timestamp is None:
             self._max_timestamp, self._max_timestamp_offset = self._times.last
 
-    def rebuild_indexes(self, interval_bytes: int = 4096) -> None:
+    def rebuild_indexes(self) -> None:
         """Index the batches of the log file anew."""
         self.begin_rebuild()
         for header in self.scan(0):
-            self.note(header, header.position, interval_bytes)
+            self.note(header, header.position, REBUILT_INTERVAL_BYTES)
         self.bytes_since_entry = 0
 
     def begin_rebuild(self) -> None:

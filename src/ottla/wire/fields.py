@@ -46,10 +46,9 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """A field may be null from one version to another, both included."""
+    """A field may be null from this version on."""
 
     first: int
-    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,6 @@ i8: TypeAlias = Annotated[int, Fixed("b", 1)]
 i16: TypeAlias = Annotated[int, Fixed("h", 2)]
 i32: TypeAlias = Annotated[int, Fixed("i", 4)]
 i64: TypeAlias = Annotated[int, Fixed("q", 8)]
-u16: TypeAlias = Annotated[int, Fixed("H", 2)]
 uuid: TypeAlias = Annotated[bytes, Fixed("16s", 16)]
 RecordBatches: TypeAlias = Annotated[Buffer | None, RecordBytes()]
 
@@ -92,9 +90,9 @@ def between(first: int, last: int) -> Versions:
     return Versions(first, last)
 
 
-def nullable(first: int, last: int = EVER) -> Nullable:
+def nullable(first: int) -> Nullable:
     """The field may be null since this version, though it is older."""
-    return Nullable(first, last)
+    return Nullable(first)
 
 
 def tag(number: int) -> Tag:

@@ -63,7 +63,7 @@ class Field:
 
     def is_nullable(self, version: int) -> bool:
         """Whether the field may be null in the version."""
-        return self.nulls is not None and self.nulls.first <= version <= self.nulls.last
+        return self.nulls is not None and self.nulls.first <= version
 
 
 @cache
@@ -77,7 +77,7 @@ def _field(info: msgspec.structs.FieldInfo, hint: Any) -> Field:
     hint, facts = _strip(hint)
     facts_by_type = {type(fact): fact for fact in facts}
     kind, is_optional = _kind(hint, facts_by_type)
-    nulls = facts_by_type.get(Nullable, Nullable(0, 0x7FFF) if is_optional else None)
+    nulls = facts_by_type.get(Nullable, Nullable(0) if is_optional else None)
     is_made = info.default is msgspec.NODEFAULT
     tag = facts_by_type.get(Tag)
     return Field(

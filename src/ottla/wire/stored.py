@@ -101,13 +101,20 @@ class TransactionLogValue(Message):
     transaction_start_timestamp_ms: i64 = 0
 
 
-OFFSET_COMMIT_KEY_VERSION: Final = 1
-OFFSET_COMMIT_VALUE_VERSION: Final = 3
-OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY: Final = 1
+TRANSACTION_STATES: Final = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""The names of ``transaction_status``, by its number."""
+
 GROUP_METADATA_KEY_VERSION: Final = 2
-GROUP_METADATA_VALUE_VERSION: Final = 3
 TRANSACTION_LOG_KEY_VERSION: Final = 0
-TRANSACTION_LOG_VALUE_VERSION: Final = 0
 
 
 def encode_stored(message: Message, version: int) -> bytes:

@@ -8,7 +8,7 @@ limit are refused, so that both sizes are estimated before anything is sent.
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from ottla.zookeeper.ops import Check, Multi, MultiFailed, MultiRead, ReadOp, WriteOp
+from ottla.zookeeper.ops import Check, Multi, MultiRead, ReadOp, WriteOp
 from ottla.zookeeper.protocol import request_size
 
 BATCH_REQUEST_BYTES_MAX: Final = 512 * 1024
@@ -21,22 +21,16 @@ STAT_BYTES: Final = 90
 """What a result takes besides a node's data."""
 
 
-def plan_reads(ops: Iterable[ReadOp], *, data_bytes: int = 200, ops_max: int = READS_MAX) -> list[MultiRead]:
+def plan_reads(ops: Iterable[ReadOp], *, data_bytes: int = 200) -> list[MultiRead]:
     """``MultiRead`` requests for all of these, in order; ``data_bytes`` is what one is expected to hold."""
     reply_bytes = STAT_BYTES + data_bytes
-    reads_max = max(1, min(ops_max, BATCH_REPLY_BYTES_MAX // reply_bytes))
+    reads_max = max(1, min(READS_MAX, BATCH_REPLY_BYTES_MAX // reply_bytes))
     return [MultiRead(tuple(chunk)) for chunk in _chunks(ops, reads_max, 0)]
 
 
-def plan_fenced_writes(fence: Check, ops: Iterable[WriteOp], *, ops_max: int = WRITES_MAX) -> list[Multi]:
+def plan_fenced_writes(fence: Check, ops: Iterable[WriteOp]) -> list[Multi]:
     """``Multi`` requests for all of these, each of which does nothing once the fence's node has changed."""
-    return list(fenced_writes(fence, ops, ops_max=ops_max))
-
-
-def fenced_writes(fence: Check, ops: Iterable[WriteOp], *, ops_max: int = WRITES_MAX) -> Iterator[Multi]:
-    """The same requests one after the other, so that the first is on its way before the last is made."""
-    for chunk in _chunks(ops, ops_max, request_size(fence)):
-        yield Multi((fence, *chunk))
+    return [Multi((fence, *chunk)) for chunk in _chunks(ops, WRITES_MAX, request_size(fence))]
 
 
 def _chunks(ops: Iterable[ReadOp | WriteOp], ops_max: int, start_bytes: int) -> Iterator[list[Any]]:
@@ -57,10 +51,3 @@ def halves(read: MultiRead) -> tuple[MultiRead, MultiRead]:
     """What to ask instead when the answer was over the limit."""
     middle = len(read.ops) // 2
     return MultiRead(read.ops[:middle]), MultiRead(read.ops[middle:])
-
-
-def without_failed(multi: Multi, failed: MultiFailed) -> Multi | None:
-    """The same writes without the one that failed; ``None`` if it was the fence, or nothing else is left."""
-    if failed.index == 0 or len(multi.ops) <= 2:
-        return None
-    return Multi(multi.ops[: failed.index] + multi.ops[failed.index + 1 :])

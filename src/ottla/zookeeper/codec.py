@@ -73,7 +73,7 @@ class _Broker(msgspec.Struct):
     features: dict[str, _Features] = {}
 
 
-def encode_broker(registration: BrokerRegistration, timestamp_ms: int, jmx_port: int = -1) -> bytes:
+def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
     """A registration of version 5; host and port repeat the first plaintext endpoint for old clients."""
     plain = next(
         (e for e in registration.endpoints if e.security_protocol is SecurityProtocol.PLAINTEXT), None
@@ -87,7 +87,7 @@ def encode_broker(registration: BrokerRegistration, timestamp_ms: int, jmx_port:
             endpoint.listener: endpoint.security_protocol.name for endpoint in registration.endpoints
         },
         "endpoints": [_endpoint_text(endpoint) for endpoint in registration.endpoints],
-        "jmx_port": jmx_port,
+        "jmx_port": -1,
         "port": plain.port if plain else -1,
         "host": plain.host if plain else None,
         "version": 5,

@@ -1,6 +1,5 @@
-"""Kafka's znodes of settings, notifications, producer ids, features and ACLs, to and from values."""
+"""Kafka's znodes of settings, notifications, producer ids and features, to and from values."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,84 +151,3 @@ def decode_feature(data: bytes | None) -> FeatureNode:
     levels = {name: level.max_version_level for name, level in node.features.items()}
     other = without_keys(fields, frozenset({"version", "status", "features"}))
     return FeatureNode(node.version, node.status == 1, levels, other)
-
-
-# ---- /kafka-acl and its notifications -----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class AclEntry:
-    """One rule: ``User:alice`` ``Allow`` ``Read`` from host ``*``."""
-
-    principal: str
-    permission_type: str
-    operation: str
-    host: str
-
-
-class _AclEntry(msgspec.Struct):
-    principal: str
-    permissionType: str
-    operation: str
-    host: str
-
-
-class _Acls(msgspec.Struct):
-    acls: list[_AclEntry] = []
-
-
-def encode_acls(entries: Iterable[AclEntry]) -> bytes:
-    """All rules of one resource."""
-    rows = [
-        {
-            "principal": entry.principal,
-            "permissionType": entry.permission_type,
-            "operation": entry.operation,
-            "host": entry.host,
-        }
-        for entry in entries
-    ]
-    return write_json({"version": 1, "acls": rows})
-
-
-def decode_acls(data: bytes | None) -> tuple[AclEntry, ...]:
-    """The rules of one resource; none where the node is empty."""
-    if data is None or not data:
-        return ()
-    node = read_json(data, _Acls, "ACLs")
-    return tuple(AclEntry(row.principal, row.permissionType, row.operation, row.host) for row in node.acls)
-
-
-def encode_acl_change(resource_type: str, name: str) -> bytes:
-    """The notification for literal ACLs: text such as ``TOPIC:orders``."""
-    return f"{resource_type}:{name}".encode()
-
-
-def decode_acl_change(data: bytes | None) -> tuple[str, str]:
-    """Resource type (upper case) and name."""
-    try:
-        kind, colon, name = (data or b"").decode().partition(":")
-    except UnicodeDecodeError as error:
-        raise MalformedZnode(f"ACL change: {error}") from None
-    if not colon or not kind:
-        raise MalformedZnode("ACL change: it names no resource")
-    return kind, name
-
-
-class _ExtendedAclChange(msgspec.Struct):
-    resourceType: str
-    name: str
-    patternType: str
-
-
-def encode_extended_acl_change(resource_type: str, name: str, pattern_type: str) -> bytes:
-    """The notification for prefixed ACLs."""
-    return write_json(
-        {"version": 1, "resourceType": resource_type, "name": name, "patternType": pattern_type}
-    )
-
-
-def decode_extended_acl_change(data: bytes | None) -> tuple[str, str, str]:
-    """Resource type, name and pattern type."""
-    node = read_json(data, _ExtendedAclChange, "ACL change")
-    return node.resourceType, node.name, node.patternType

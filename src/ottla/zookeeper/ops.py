@@ -6,7 +6,7 @@ build, and a failover builds a hundred thousand of them.
 
 import base64
 import hashlib
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -63,17 +63,6 @@ class _AnyVersion(IntEnum):
 
 ANY_VERSION: Final = _AnyVersion.ANY_VERSION
 """Write whatever the version is. A plain -1, which elsewhere means "not known", is refused."""
-
-
-class Permission(IntFlag):
-    """What an ACL entry allows."""
-
-    READ = 1
-    WRITE = 2
-    CREATE = 4
-    DELETE = 8
-    ADMIN = 16
-    ALL = 31
 
 
 class Acl(Struct, frozen=True):

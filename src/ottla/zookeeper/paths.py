@@ -1,12 +1,10 @@
 """Where Kafka keeps what in ZooKeeper."""
 
 from typing import Final
-from urllib.parse import quote, unquote
 
 from ottla.model.ids import TopicPartition
 
 CONSUMERS: Final = "/consumers"
-BROKERS: Final = "/brokers"
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_SEQUENCE_ID: Final = "/brokers/seqid"
 TOPICS: Final = "/brokers/topics"
@@ -22,7 +20,6 @@ CONFIG_CLIENTS: Final = "/config/clients"
 CONFIG_USERS: Final = "/config/users"
 CONFIG_BROKERS: Final = "/config/brokers"
 CONFIG_IPS: Final = "/config/ips"
-ADMIN: Final = "/admin"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
@@ -32,16 +29,6 @@ LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX: Final = "/log_dir_event_notification/log_dir_event_"
 LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 FEATURE: Final = "/feature"
-ACL: Final = "/kafka-acl"
-ACL_CHANGES: Final = "/kafka-acl-changes"
-ACL_CHANGE_PREFIX: Final = "/kafka-acl-changes/acl_changes_"
-EXTENDED_ACL: Final = "/kafka-acl-extended"
-PREFIXED_ACL: Final = "/kafka-acl-extended/prefixed"
-EXTENDED_ACL_CHANGES: Final = "/kafka-acl-extended-changes"
-EXTENDED_ACL_CHANGE_PREFIX: Final = "/kafka-acl-extended-changes/acl_changes_"
-DELEGATION_TOKENS: Final = "/delegation_token/tokens"
-DELEGATION_TOKEN_CHANGES: Final = "/delegation_token/token_changes"
-DELEGATION_TOKEN_CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
 
 PERSISTENT: Final = (
     CONSUMERS,
@@ -60,9 +47,6 @@ PERSISTENT: Final = (
     CONFIG_IPS,
 )
 """Nodes without data that every broker makes at start, with their parents, if they are missing."""
-
-SENSITIVE: Final = (CONFIG_USERS, CONFIG_BROKERS, DELEGATION_TOKENS)
-"""Under these the world may not even read when ``zookeeper.set.acl`` is on."""
 
 DEFAULT_ENTITY: Final = "<default>"
 """The literal name of the entity that stands for all others of its kind."""
@@ -108,26 +92,6 @@ def config_entity(kind: str, name: str) -> str:
     return f"{CONFIG}/{kind}/{name}"
 
 
-def config_user_client(user: str, client_id: str) -> str:
-    """The overrides of one client id of one user."""
-    return f"{CONFIG_USERS}/{user}/clients/{client_id}"
-
-
-def acl(resource_type: str, name: str) -> str:
-    """The literal ACLs of a resource; the type in Pascal case, as ``Topic``."""
-    return f"{ACL}/{resource_type}/{name}"
-
-
-def prefixed_acl(resource_type: str, name: str) -> str:
-    """The ACLs of all resources whose names begin so."""
-    return f"{PREFIXED_ACL}/{resource_type}/{name}"
-
-
-def delegation_token(token_id: str) -> str:
-    """One delegation token."""
-    return f"{DELEGATION_TOKENS}/{token_id}"
-
-
 SEQUENCE_DIGITS: Final = 10
 
 
@@ -138,16 +102,6 @@ def sequence_number(name: str) -> int:
         return -1
     number = int(digits)
     return number if number < 2**31 else -1
-
-
-def sanitize(entity: str) -> str:
-    """How an entity's name stands in a path: as Java's URLEncoder, but ``*`` and blanks in percent form."""
-    return quote(entity, safe="").replace("~", "%7E")
-
-
-def desanitize(name: str) -> str:
-    """The entity's name again."""
-    return unquote(name)
 
 
 def parents(path: str) -> list[str]:

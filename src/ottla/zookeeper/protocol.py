@@ -241,9 +241,9 @@ def _multi_read(op: MultiRead, chroot: bytes) -> bytes:
     return b"".join(parts)
 
 
-def request_size(op: WriteOp | GetData | GetChildren, chroot_size: int = 0) -> int:
+def request_size(op: WriteOp | GetData | GetChildren) -> int:
     """About how many bytes an operation takes inside a ``Multi`` or ``MultiRead``."""
-    size = 24 + chroot_size + len(op.path.encode(errors="replace"))
+    size = 24 + len(op.path.encode(errors="replace"))
     if isinstance(op, Create | SetData):
         size += len(op.data or b"")
     if isinstance(op, Create):

@@ -13,7 +13,7 @@ XID_MAX: Final = 2**31 - 1
 class Request:
     """One request. ``op`` is ``None`` for the session's own ones, which nobody waits for."""
 
-    __slots__ = ("body", "chroot", "code", "is_read", "op", "sent_ms", "token", "xid")
+    __slots__ = ("body", "chroot", "code", "is_read", "op", "token", "xid")
 
     def __init__(self, op: Op | None, code: int, body: bytes, token: object = None, chroot: str = "") -> None:
         self.op = op
@@ -23,7 +23,6 @@ class Request:
         self.chroot = chroot
         self.is_read = op is not None and type(op) in READS
         self.xid = 0
-        self.sent_ms = 0
 
 
 def request_for(op: Op, body: bytes, token: object, chroot: str) -> Request:
@@ -36,18 +35,17 @@ class RequestQueue:
 
     __slots__ = ("_last_xid", "in_flight", "waiting")
 
-    def __init__(self, last_xid: int = 0) -> None:
+    def __init__(self) -> None:
         self.waiting: deque[Request] = deque()
         self.in_flight: deque[Request] = deque()
-        self._last_xid = last_xid
+        self._last_xid = 0
 
-    def take(self, now_ms: int) -> list[bytes]:
+    def take(self) -> list[bytes]:
         """The frames of everything that waits; from now on it is on the wire."""
         frames: list[bytes] = []
         while self.waiting:
             request = self.waiting.popleft()
             request.xid = XID_SET_WATCHES if request.code == OpCode.SET_WATCHES else self._next_xid()
-            request.sent_ms = now_ms
             frames.append(frame_request(request.xid, request.code, request.body))
             if not request.is_read:
                 request.body = b""

@@ -14,10 +14,10 @@ What it promises:
   before the event that announces it.
 - No watch is lost while the session lives: all are armed again, relative to the last transaction whose
   events had surely all been received.
-- Only the server ends a session. Until it tells, ``certain_until_ms`` says how long the session is known
-  to live.
+- Only the server ends a session.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -61,9 +61,15 @@ from ottla.zookeeper.watches import Watches
 REQUEST_BYTES_MAX: Final = 1_048_575
 """The server's default ``jute.maxbuffer``: it hangs up on anything longer."""
 CONNECT_MS_MIN: Final = 250
+REFUSALS_TO_BE_SURE: Final = 3
+"""Once, or twice, a connection may break that was about to be taken."""
 STABLE_MS: Final = 1_000
 """After a connection that held so long, all servers are tried anew without a pause."""
 NO_PASSWORD: Final = bytes(16)
+LOGIN_DEMANDED: Final = (
+    "the servers demand a login, and brokers have none; let ZooKeeper take sessions without"
+    " (sessionRequireClientSASLAuth, enforce.auth.enabled)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +129,14 @@ class Session:
         self.config = config
         self.state = State.IDLE
         self.session_id = 0
+        self.password = NO_PASSWORD
+        """What proves to the servers that the session is ours."""
         self.timeout_ms = config.session_timeout_ms
         self.last_zxid = 0
-        self.certain_until_ms = 0
-        """Until then the servers surely keep the session, even if they hear nothing more from us."""
         self.watches = Watches()
         self.ring = HostRing(config.ensemble.hosts, random)
         self._chroot = config.ensemble.chroot
         self._auth = list(config.auth)
-        self._password = NO_PASSWORD
         self._queue = RequestQueue()
         self._reader = FrameReader(config.reply_bytes_max)
         self._host = config.ensemble.hosts[0]
@@ -143,10 +148,12 @@ class Session:
         self._connected_ms = 0
         self._last_heard_ms = 0
         self._last_sent_ms = 0
-        self._ping_sent_ms = 0
         self._last_contact_ms = 0
         self._refused_by: set[Host] = set()
-        self._behind: set[Host] = set()
+        self._knows_us: set[Host] = set()
+        """Servers that would have resumed the session if it had seen nothing."""
+        self._behind: Counter[Host] = Counter()
+        """How often each of them refused us afterwards."""
         self._is_probe = False
         self._probed: set[Host] = set()
 
@@ -200,13 +207,13 @@ class Session:
         self._last_sent_ms = now_ms
         zxid = 0 if self._is_probe else self.last_zxid
         timeout_ms = self.config.session_timeout_ms
-        self._out = [frame_connect(zxid, timeout_ms, self.session_id, self._password)]
+        self._out = [frame_connect(zxid, timeout_ms, self.session_id, self.password)]
 
     def connection_lost(self, reason: str, now_ms: int) -> None:
         """The connection broke, or the attempt at one failed."""
-        if self.state is State.HANDSHAKE:
-            self._refused_by.add(self._host)
-        if self.state in (State.CONNECTING, State.HANDSHAKE, State.CONNECTED):
+        if self.state is State.HANDSHAKE and self._is_behind_after_refusal():
+            self._expire("all servers are behind what the session has seen", now_ms)
+        elif self.state in (State.CONNECTING, State.HANDSHAKE, State.CONNECTED):
             self._lose_connection(reason, now_ms)
 
     def receive_bytes(self, data: bytes, now_ms: int) -> None:
@@ -245,7 +252,7 @@ class Session:
                 self._hang_up(f"nothing was heard for {now_ms - self._last_heard_ms} ms", now_ms)
             elif now_ms - self._last_sent_ms >= self.timeout_ms // 3:
                 self._out.append(frame_ping())
-                self._ping_sent_ms = now_ms
+                self._last_sent_ms = now_ms  # even if it waits for a connection that takes no more
 
     def next_tick_ms(self) -> int | None:
         """When ``tick`` must be called at the latest."""
@@ -263,7 +270,7 @@ class Session:
         """What is to go to the server now; it counts as sent."""
         frames, self._out = self._out, []
         if self.state is State.CONNECTED:
-            frames += self._queue.take(now_ms)
+            frames += self._queue.take()
         if not frames:
             return b""
         self._last_sent_ms = now_ms
@@ -289,9 +296,19 @@ class Session:
 
         If this goes on for longer than the session may last, their data may have been wiped or restored.
         Every second attempt at a server then claims to have seen nothing, to hear whether it knows us.
+        Servers without a quorum are as silent: one that knows us, and refuses us afterwards time and again,
+        is behind.
         """
         is_silent = now_ms - self._last_contact_ms > self.timeout_ms
         return self.session_id != 0 and is_silent and self._host in self._refused_by
+
+    def _is_behind_after_refusal(self) -> bool:
+        """A server hung up in the handshake; whether none is left that might still know our history."""
+        self._refused_by.add(self._host)
+        if self._host in self._knows_us:
+            self._knows_us.discard(self._host)
+            self._behind[self._host] += not self._is_probe
+        return all(self._behind[host] >= REFUSALS_TO_BE_SURE for host in self._refused_by)
 
     def _on_handshake(self, frame: bytes | Oversize, now_ms: int) -> None:
         if isinstance(frame, Oversize):
@@ -304,26 +321,18 @@ class Session:
         elif is_read_only:
             self._hang_up("it is read-only, as it has no quorum", now_ms)
         elif self._is_probe:
-            self._probe_answered(now_ms)
+            self._knows_us.add(self._host)
+            self._hang_up("it may be behind what the session has seen", now_ms)
         else:
             self._connected(session_id, password, timeout_ms, now_ms)
-
-    def _probe_answered(self, now_ms: int) -> None:
-        self._behind.add(self._host)
-        if self._behind >= self._refused_by:
-            self._expire("all servers are behind what the session has seen", now_ms)
-        else:
-            self._hang_up("it is behind what the session has seen", now_ms)
 
     def _connected(self, session_id: int, password: bytes, timeout_ms: int, now_ms: int) -> None:
         is_new = self.session_id == 0
         self.state = State.CONNECTED
-        self.session_id, self._password, self.timeout_ms = session_id, password, timeout_ms
+        self.session_id, self.password, self.timeout_ms = session_id, password, timeout_ms
         self._connected_ms = self._last_contact_ms = now_ms
-        self.certain_until_ms = self._last_sent_ms + timeout_ms
         self.ring.connected()
-        self._refused_by.clear()
-        self._behind.clear()
+        self._forget_refusals()
         self._out += [frame_auth(scheme, credential) for scheme, credential in self._auth]
         bodies = list(self.watches.set_watches_bodies(self.last_zxid, self._chroot))
         self._watch_chunks_pending = len(bodies)
@@ -340,12 +349,13 @@ class Session:
         if xid == XID_NOTIFICATION:
             self._on_notification(frame)
         elif xid == XID_PING:
-            self.certain_until_ms = max(self.certain_until_ms, self._ping_sent_ms + self.timeout_ms)
+            pass
         elif xid == XID_AUTH:
             if code != 0:
-                self._refuse_login(f"the servers refuse the login ({ZkCode(code).name})", now_ms)
+                why = f"the servers refuse the login ({ZkCode(code).name}); check the user and the password"
+                self._refuse_login(why)
         elif code == ZkCode.SESSION_CLOSED_REQUIRE_SASL_AUTH:
-            self._refuse_login("the servers demand a login", now_ms)
+            self._refuse_login(LOGIN_DEMANDED)
         else:
             self._on_answer(self._queue.answered(xid), zxid, code, frame)
 
@@ -358,7 +368,6 @@ class Session:
             self._events.append(event)
 
     def _on_answer(self, request: Request, zxid: int, code: int, frame: bytes) -> None:
-        self.certain_until_ms = max(self.certain_until_ms, request.sent_ms + self.timeout_ms)
         if request.op is None:
             if request.code == OpCode.CLOSE:
                 self._finish("closed")
@@ -403,6 +412,8 @@ class Session:
 
     def _lose_connection(self, reason: str, now_ms: int) -> None:
         was_connected = self.state is State.CONNECTED
+        if self.state is State.CONNECTING:
+            self._knows_us.discard(self._host)  # it ended since, and may be another
         self._out.clear()
         self.state = State.WAITING
         if was_connected:
@@ -429,7 +440,7 @@ class Session:
         else:
             self.state = State.IDLE
 
-    def _refuse_login(self, reason: str, now_ms: int) -> None:
+    def _refuse_login(self, reason: str) -> None:
         self._events.append(CloseConnection(reason))
         self.state = State.AUTH_FAILED
         self._events.append(AuthFailed(reason))
@@ -445,12 +456,15 @@ class Session:
     def _forget_session(self) -> None:
         self._out.clear()
         self.watches.clear()
-        self.session_id, self._password, self.last_zxid = 0, NO_PASSWORD, 0
-        self.certain_until_ms = 0
+        self.session_id, self.password, self.last_zxid = 0, NO_PASSWORD, 0
         self.timeout_ms = self.config.session_timeout_ms
-        self._refused_by.clear()
-        self._behind.clear()
+        self._forget_refusals()
         self._complete_lost(self._queue.session_over())
+
+    def _forget_refusals(self) -> None:
+        self._refused_by.clear()
+        self._knows_us.clear()
+        self._behind.clear()
 
     def _complete_lost(self, lost: list[tuple[Request, Lost]]) -> None:
         self._events += [Completed(request.token, result) for request, result in lost]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from ottla.client import aio
 from ottla.client.blocking import Client
@@ -117,6 +118,21 @@ def test_what_was_polled_is_committed_when_the_member_closes(cluster: Cluster) -
         second.consumers[0].close()
 
     assert sorted(second.seen) == list(range(40, 44))
+
+
+def test_a_static_member_that_comes_back_gets_what_was_added_while_it_was_away(cluster: Cluster) -> None:
+    topic = a_topic(cluster)
+    static = replace(membership(), group_instance_id="static")
+    with Client(cluster.bootstrap_servers) as client:
+        first = Members([client.group_consumer(f"g-{topic}", [topic], EARLIEST, static)])
+        first.settle(4)
+        first.consumers[0].close()
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        admin.create_partitions([NewPartitions(topic, 6)])[topic].result(timeout=30)
+
+        second = Members([client.group_consumer(f"g-{topic}", [topic], EARLIEST, static)])
+        second.settle(6)
+        second.consumers[0].close()
 
 
 def test_a_partition_of_another_cannot_be_committed(cluster: Cluster) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -81,10 +81,9 @@ def an_operation(chance: random.Random) -> Op:
 
 @dataclass
 class Normal:
-    """Names for numbers that only one side chose: transaction ids by rank, sessions by number."""
+    """What both sides must say alike: sessions by number, and of transaction ids how they compare."""
 
     sessions: dict[int, int]
-    zxids: dict[int, None] = field(default_factory=dict)
 
     def stat(self, stat: Stat | None) -> Any:
         if stat is None:

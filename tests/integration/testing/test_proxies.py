@@ -14,17 +14,10 @@ from typing import Any
 import pytest
 
 from support.recorder import Recorder
-from support.recording_proxy import RecordingProxy
 from support.tcp_proxy import TcpProxy
 
 CONNECTIONS = 20
 ROUNDS = 5
-
-
-def a_recording_proxy(port: int) -> RecordingProxy:
-    proxy = RecordingProxy()
-    proxy.target_port = port
-    return proxy
 
 
 @pytest.fixture
@@ -57,7 +50,7 @@ def left_to_the_collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
         yield found
 
 
-@pytest.mark.parametrize("make", [lambda port: TcpProxy("127.0.0.1", port), Recorder, a_recording_proxy])
+@pytest.mark.parametrize("make", [lambda port: TcpProxy("127.0.0.1", port), Recorder])
 def test_who_connects_while_a_proxy_ends_is_closed(
     make: Callable[[int], Any], server: int, left_to_the_collector: list[str]
 ) -> None:

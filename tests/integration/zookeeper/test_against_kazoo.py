@@ -54,7 +54,6 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 LOGIN = ("digest", b"alice:secret")
 ACLS = [OPEN, READ_BY_ALL, CREATOR_ALL, (Acl(31, "digest", digest_identity("alice", "secret")),)]
-ANY_ACL = [*ACLS, (), (Acl(31, "unknown", "x"),)]
 PATHS = ["/a", "/b", "/a/x", "/a/y", "/a/x/deep", "/none/child"]
 
 

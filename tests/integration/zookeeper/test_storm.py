@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -34,12 +33,6 @@ from support.zookeeper_client import eventually
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 NAMES = [f"n{number}" for number in range(12)]
-
-
-@pytest.fixture
-def proxy(zookeeper: Chroot) -> Iterator[TcpProxy]:
-    with TcpProxy.to(zookeeper.address) as proxy:
-        yield proxy
 
 
 class Mirror:

@@ -31,20 +31,14 @@ from ottla.replication.events import (
 )
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
+from support.toy_epochs import ToyEpochs
 
 LAG_TIME_MAX_MS = 30_000
 TOPIC_ID = TopicId(bytes(16))
 
 
-class Epochs:
+class Epochs(ToyEpochs):
     """Kafka's leader epoch cache, as a list."""
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[int, int]] = []
-
-    @property
-    def latest_epoch(self) -> int:
-        return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start: int) -> None:
         if self.entries and self.entries[-1][0] == epoch and self.entries[-1][1] <= start:
@@ -54,15 +48,6 @@ class Epochs:
 
     def cut(self, offset: int) -> None:
         self.entries = [entry for entry in self.entries if entry[1] < offset]
-
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        if epoch < 0 or not self.entries or epoch > self.entries[-1][0]:
-            return (-1, -1)
-        if epoch == self.entries[-1][0]:
-            return (epoch, log_end_offset)
-        later = next(start for known, start in self.entries if known > epoch)
-        earlier = [known for known, _ in self.entries if known <= epoch]
-        return (earlier[-1] if earlier else epoch, later)
 
 
 class Log:

@@ -15,7 +15,6 @@ from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
 from support.differential.connection import Connection
 from support.waiting import wait_until
 
-HOST = "127.0.0.1"
 # One moment for all, so that both brokers are sent the same bytes.
 NOW_MS = int(time.time() * 1000)
 

@@ -2,13 +2,27 @@
 
 from typing import Any
 
+import pytest
+
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import decode_reassignment, encode_reassignment
-from ottla.zookeeper.codec_config import encode_config_change
-from ottla.zookeeper.ops import Create, Delete, Lost, Multi, Op, SetData
+from ottla.zookeeper.codec_config import ConfigNode, encode_config, encode_config_change
+from ottla.zookeeper.ops import (
+    ANY_VERSION,
+    Create,
+    Delete,
+    Exists,
+    Failed,
+    GetData,
+    Lost,
+    Multi,
+    Op,
+    SetData,
+    ZkCode,
+)
 from support.controller_bench import ControllerBench
 
 STATE_PATH = "/state"
@@ -39,7 +53,12 @@ def state_writes(ops: list[Any]) -> list[list[str]]:
 
 
 def test_a_topic_that_another_broker_creates_at_the_same_moment_exists_and_is_no_other_error():
-    """KAFKA-7082: any broker may create topics, and the second one finds the first one's node."""
+    """KAFKA-7082: any broker may create topics, and the second one finds the first one's node.
+
+    The first one's settings stay, too: without its own a compacted topic would lose its records.
+    """
+    settings = paths.config_entity("topics", "orders")
+    compacted = encode_config(ConfigNode({"cleanup.policy": "compact"}))
     bench = ControllerBench()
     bench.serves_itself = True
     bench.start()
@@ -48,8 +67,10 @@ def test_a_topic_that_another_broker_creates_at_the_same_moment_exists_and_is_no
 
     def create_first(op: Op) -> None:
         written = op.ops if isinstance(op, Multi) else (op,)
-        if not others and any(isinstance(w, Create) and w.path == paths.topic("orders") for w in written):
+        own = (settings, paths.topic("orders"))
+        if not others and any(isinstance(w, Create | SetData) and w.path in own for w in written):
             others.append("created")
+            bench.zk(Create(settings, compacted))
             bench.create_topic("orders", (2, 1))
 
     bench.lose = create_first  # type: ignore[assignment]
@@ -65,6 +86,7 @@ def test_a_topic_that_another_broker_creates_at_the_same_moment_exists_and_is_no
     assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert bench.led("orders", 0) == (2, 0, (2, 1))
     assert len(bench.topic("orders").partitions) == 1
+    assert bench.tree.nodes[settings].data == compacted
 
 
 def test_only_what_conflicted_is_decided_and_written_again():
@@ -108,6 +130,22 @@ def test_a_session_that_ends_in_mid_turn_ends_the_turn_where_it_stands():
     assert bench.led("orders", 0) == (1, 1, (1, 3)), "the next term decided it, once"
 
 
+def test_a_broker_whose_session_ends_while_it_looks_for_a_controller_stands_in_the_next() -> None:
+    bench = in_office(2)
+    bench.zk_is_held = True
+    bench.zk(Delete(paths.CONTROLLER, ANY_VERSION))
+    held, bench.held = bench.held, []
+    assert any(isinstance(each.operation, Exists) for each in held), "it looks who has the office"
+
+    bench.zk_is_held = False
+    bench.expire_session(101)
+    for late in held:
+        bench.node.on_zk_result(late.token, Lost(maybe_applied=False))
+    bench.settle()
+
+    assert bench.node.controller.is_active
+
+
 def test_a_term_that_is_fenced_in_mid_turn_tells_nobody_what_it_could_not_write():
     bench = in_office(2, 3, orders=((2, 1, 3),))
     bench.zk_is_held = True
@@ -129,6 +167,44 @@ def test_a_term_that_is_fenced_in_mid_turn_tells_nobody_what_it_could_not_write(
     assert not bench.node.controller.is_active
     assert bench.led("orders", 0) == (2, 0, (2, 1, 3))
     assert bench.told == []
+
+
+def test_an_office_that_zookeeper_does_not_show_is_not_given_up():
+    bench = in_office(2)
+    term = bench.node.controller.term
+    bench.zk_is_held = True
+    bench.zk(SetData(paths.CONTROLLER, bench.tree.nodes[paths.CONTROLLER].data, ANY_VERSION))
+    (look,) = bench.held
+    bench.held, bench.zk_is_held = [], False
+
+    bench.node.on_zk_result(look.token, Failed(ZkCode.THROTTLED_OP))
+    bench.settle()
+    bench.advance(2_000)
+
+    assert bench.node.controller.term is term
+
+
+@pytest.mark.parametrize("path", [paths.broker(2), paths.topic("orders")])
+def test_what_zookeeper_refuses_to_show_is_not_taken_for_gone(path: str):
+    """An overloaded server may put off even reads; a broker that was not shown is not dead for that."""
+    bench = in_office(2, 3, orders=((2, 1, 3),))
+    bench.zk_is_held = True
+    for watched in (paths.broker(3), paths.topic("orders")):
+        bench.zk(SetData(watched, bench.tree.nodes[watched].data, ANY_VERSION))
+    while bench.held:
+        held = bench.held.pop(0)
+        if isinstance(held.operation, GetData) and held.operation.path == path:
+            bench.node.on_zk_result(held.token, Failed(ZkCode.THROTTLED_OP))
+        else:
+            bench.answer(held)
+        bench.settle()
+
+    assert bench.led("orders", 0) == (2, 0, (2, 1, 3))
+    assert not bench.node.controller.is_active, "it gives way, and may see better later"
+    bench.zk_is_held = False
+    bench.advance(1_000)
+    assert bench.node.controller.is_active
+    assert bench.led("orders", 0) == (2, 0, (2, 1, 3))
 
 
 def test_unclean_election_allowed_for_all_brokers_ends_the_waiting_at_once() -> None:

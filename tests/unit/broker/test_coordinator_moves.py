@@ -21,6 +21,7 @@ from ottla.wire.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
 from ottla.wire.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -39,6 +40,14 @@ from support.node_bench import a_config
 
 GROUP = "readers"
 LOAD_MS = 1_000
+FIRST_JOIN_MS = 3_500
+COMMIT_MS_MAX = 6_000
+
+
+def a_commit(offset: int, group: str = GROUP) -> OffsetCommitRequest:
+    rows = [OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
+    topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=rows)]
+    return OffsetCommitRequest(group_id=group, topics=topics)
 
 
 class Coordinator(LedBroker):
@@ -50,15 +59,23 @@ class Coordinator(LedBroker):
         self.topic, self.topic_id = OFFSETS_TOPIC, b"offsets of all.."
         self.epoch = 0
 
-    def lead_offsets(self, epoch: int | None = None) -> None:
+    def lead_offsets(self, epoch: int | None = None, isr: tuple[int, ...] = (ME,)) -> None:
         self.tell_metadata(p0=ME)
-        assert self.assigned_code(ME, isr=(ME,), epoch=epoch) == 0
+        assert self.assigned_code(ME, isr=isr, epoch=epoch) == 0
 
     def commit(self, offset: int, version: int = 9, group: str = GROUP) -> ErrorCode:
-        rows = [OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
-        topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=rows)]
-        answer = self.ask(OffsetCommitRequest(group_id=group, topics=topics), version)
+        answer = self.ask(a_commit(offset, group), version)
         return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    def commit_and_wait(self, offset: int) -> int:
+        """A commit that waits for a follower; the connection to look for its answer."""
+        connection = self.connect()
+        self.send(connection, a_commit(offset), 9)
+        return connection
+
+    def commit_answered(self, connection: int) -> ErrorCode | None:
+        answers = self.take_answers(connection, OffsetCommitResponse, 9)
+        return ErrorCode(answers[0].topics[0].partitions[0].error_code) if answers else None
 
     def committed(self, *, require_stable: bool = False) -> int | ErrorCode:
         groups = [OffsetFetchRequestGroup(group_id=GROUP, topics=None)]
@@ -70,12 +87,12 @@ class Coordinator(LedBroker):
         row = answer.topics[0].partitions[0]
         return ErrorCode(row.error_code) if row.error_code else int(row.committed_offset)
 
-    def join(self, host: str = "10.0.0.7") -> int:
+    def join(self, host: str = "10.0.0.7", group: str = GROUP, session_ms: int = 10_000) -> int:
         """A join that waits; the connection to look for its answer."""
         connection = self.connect(host=host)
         request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=10_000,
+            group_id=group,
+            session_timeout_ms=session_ms,
             rebalance_timeout_ms=60_000,
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
@@ -168,6 +185,50 @@ def test_groups_are_read_again_when_epochs_were_missed() -> None:
     assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     broker.advance(LOAD_MS)
     assert broker.committed() == 5
+
+
+def test_a_group_does_not_wait_for_the_deadline_of_a_more_patient_one() -> None:
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    patient = broker.join(session_ms=60_000)
+    broker.advance(FIRST_JOIN_MS)
+    assert broker.joined(patient).error_code == ErrorCode.NONE
+
+    waiting = broker.join(group="others")
+    broker.advance(FIRST_JOIN_MS)
+
+    assert broker.joined(waiting).error_code == ErrorCode.NONE
+
+
+def test_a_write_of_the_term_before_says_nothing_of_a_commit_in_this_one() -> None:
+    broker = Coordinator()
+    broker.lead_offsets(isr=(ME, SECOND))
+    broker.advance(LOAD_MS)
+    before = broker.commit_and_wait(5)
+    written = broker.log.end_offset
+
+    broker.lead_offsets(epoch=broker.epoch + 2, isr=(ME, SECOND))
+    assert broker.commit_answered(before) is ErrorCode.NOT_COORDINATOR
+    broker.advance(LOAD_MS)
+    after = broker.commit_and_wait(6)
+    broker.fetch_now(written, replica=SECOND)
+
+    assert broker.log.high_watermark == written
+    assert broker.commit_answered(after) is None
+    broker.fetch_now(broker.log.end_offset, replica=SECOND)
+    assert broker.commit_answered(after) is ErrorCode.NONE
+
+
+def test_a_commit_that_no_follower_takes_is_answered_in_the_end() -> None:
+    broker = Coordinator()
+    broker.lead_offsets(isr=(ME, SECOND))
+    broker.advance(LOAD_MS)
+
+    waiting = broker.commit_and_wait(5)
+    broker.advance(COMMIT_MS_MAX)
+
+    assert broker.commit_answered(waiting) is ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_a_deleted_group_does_not_come_back_though_too_few_replicas_are_in_sync() -> None:

@@ -7,7 +7,8 @@ from ottla.broker.outputs import Output, RunInThread
 from ottla.config.areas import BrokerConfig
 from ottla.model.errors import ErrorCode
 from ottla.records.compression import Codec
-from ottla.zookeeper.ops import SessionSuspended
+from ottla.zookeeper import paths
+from ottla.zookeeper.ops import Multi, SessionSuspended
 from support.led_broker import ME, SECOND, THIRD, LedBroker, a_batch, headers
 from support.node_bench import a_config
 
@@ -226,6 +227,25 @@ def test_a_leader_whose_session_ended_sends_readers_of_more_away_until_it_is_tol
     broker.lead()
 
     assert untold.error_code == still_untold.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert broker.fetch_now(2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_leader_that_is_told_what_to_lead_before_it_hears_of_its_registration_knows_it_then() -> None:
+    """The answer to the registration may be late, or lost; the controller has seen the znode."""
+    broker = a_leader_with(("a",))
+    broker.zk_is_held = True
+    broker.expire_session(0x77)
+    while not isinstance(broker.held[0].operation, Multi):
+        broker.answer(broker.held.pop(0))
+        broker.settle()
+    registration = broker.held.pop(0)
+    result, _ = broker.tree.apply(registration.operation, broker.session, 1)
+    broker.zk_is_held = False
+
+    broker.lead(broker_epoch=broker.tree.nodes[paths.broker(ME)].stat().czxid)
+    broker.node.on_zk_result(registration.token, result)
+    broker.settle()
+
     assert broker.fetch_now(2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 

@@ -268,6 +268,23 @@ def test_an_answer_that_comes_after_the_role_changed_changes_nothing() -> None:
     assert broker.log.end_offset == 0
 
 
+def test_whoever_led_before_is_not_asked_any_more() -> None:
+    broker = a_follower()
+    before = broker.last_request(FetchRequest)[0]
+
+    broker.follow(THIRD)
+    broker.connect_links()
+    broker.advance(5_000)
+
+    assert before not in broker.links
+    hosts = {
+        broker.links[link].host
+        for link, _, _, _ in broker.peer_requests(FetchRequest)
+        if link in broker.links
+    }
+    assert hosts == {"host3"}
+
+
 def test_an_answer_that_comes_after_a_new_epoch_of_the_same_leader_changes_nothing() -> None:
     broker = a_follower()
 

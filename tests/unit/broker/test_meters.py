@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.broker.gauges import METRICS, api_name
@@ -14,6 +15,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr
 from ottla.server.metrics import exposition, health
 from ottla.wire.apis.api_versions import ApiVersionsRequest
+from support.led_broker import ME, SECOND, THIRD, LedBroker
 from support.node_bench import Bench
 
 
@@ -84,6 +86,18 @@ def test_prometheus_reads_the_page_and_finds_every_metric_in_it() -> None:
     }
     counted = families["kafka_network_requestmetrics_requests"].samples
     assert [(sample.labels, sample.value) for sample in counted] == [({"request": "ApiVersions"}, 1)]
+
+
+@pytest.mark.parametrize(
+    ("isr", "adding", "count"), [((ME,), (), 1), ((ME, SECOND), (THIRD,), 0), ((ME,), (THIRD,), 1)]
+)
+def test_a_replica_that_is_being_added_makes_no_partition_under_replicated(
+    isr: tuple[int, ...], adding: tuple[int, ...], count: int
+) -> None:
+    broker = LedBroker().lead(isr=isr, adding=adding)
+    (metric,) = [metric for metric in METRICS if metric.name.endswith("_underreplicatedpartitions")]
+
+    assert [sample.value for sample in metric.read(broker.node)] == [count]
 
 
 def test_whatever_number_a_client_sends_there_is_one_name_for_the_unknown() -> None:

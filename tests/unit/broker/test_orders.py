@@ -18,6 +18,12 @@ from ottla.wire.apis.stop_replica import (
     StopReplicaResponse,
     StopReplicaTopicState,
 )
+from ottla.wire.apis.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
 from support.led_broker import CONTROLLER_EPOCH, ME, SECOND, TOPIC, TOPIC_ID, LedBroker, a_batch
 
 BROKERS = (ME, SECOND)
@@ -165,6 +171,41 @@ def test_stop_comes_after_the_assignment_that_was_ordered_before_it() -> None:
     assert broker.take_answers(other, StopReplicaResponse, 4)
     assert broker.node.partitions.find(TOPIC, 3) is None
     assert broker.node.partitions.find(TOPIC, 2) is not None
+
+
+def test_news_of_the_next_controller_come_after_the_order_of_the_last_one() -> None:
+    """Otherwise a partition that moved on would be led here, and nobody would know to stop it."""
+    broker = LedBroker(brokers=BROKERS)
+    broker.tell_metadata(**{f"p{number}": BROKERS[number % 2] for number in range(4)})
+    broker.node.configs._topic_overrides[TOPIC] = {}
+    SlowDisks(broker, PORTION_MS)
+    broker.send(broker.connect(), leader_and_isr(4), 7)
+    other = broker.connect()
+    broker.send(other, news_of_a_move(2), 8)
+
+    assert not broker.take_answers(other, UpdateMetadataResponse, 8)
+    finish(broker)
+
+    assert broker.take_answers(other, UpdateMetadataResponse, 8)
+    assert broker.node.partitions.find(TOPIC, 2) is None
+    assert broker.node.partitions.find(TOPIC, 0) is not None
+
+
+def news_of_a_move(partition: int) -> UpdateMetadataRequest:
+    """The next controller has given the partition to others."""
+    moved = UpdateMetadataPartitionState(
+        partition_index=partition,
+        controller_epoch=CONTROLLER_EPOCH + 1,
+        leader=SECOND,
+        leader_epoch=9,
+        isr=(SECOND,),
+        zk_version=9,
+        replicas=(SECOND,),
+    )
+    topic = UpdateMetadataTopicState(topic_name=TOPIC, topic_id=TOPIC_ID, partition_states=[moved])
+    return UpdateMetadataRequest(
+        controller_id=SECOND, controller_epoch=CONTROLLER_EPOCH + 1, broker_epoch=-1, topic_states=[topic]
+    )
 
 
 def a_stop(partition: int) -> StopReplicaTopicState:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from ottla.broker.log_limit import LINES_PER_WINDOW, WINDOW_SECONDS
-from ottla.broker.partition import UNSETTLED_MS
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import read_header
 from ottla.records.builder import assemble
@@ -277,104 +275,6 @@ def test_a_batch_sent_again_is_answered_when_it_is_committed_whatever_waits_behi
     assert [broker.produced(each) for each in later] == [None, None]
     broker.fetch(3, replica=SECOND)
     assert None not in [broker.produced(each) for each in later]
-
-
-def test_a_gap_in_the_sequence_is_refused() -> None:
-    broker = LedBroker().lead(isr=(ME,))
-    broker.advance(UNSETTLED_MS)
-    broker.produce_now(a_batch("a", producer_id=4, producer_epoch=0, base_sequence=0))
-
-    answer = broker.produce_now(a_batch("b", producer_id=4, producer_epoch=0, base_sequence=5))
-
-    assert answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert answer.log_start_offset == 0
-
-
-def test_the_log_tells_of_gaps_and_counts_those_beyond_its_limit(caplog: pytest.LogCaptureFixture) -> None:
-    broker = LedBroker().lead(isr=(ME,))
-    broker.advance(UNSETTLED_MS)
-    broker.produce_now(a_batch("a", producer_id=4, producer_epoch=0, base_sequence=0))
-    for sequence in range(5, 5 + LINES_PER_WINDOW + 3):
-        broker.produce_now(a_batch("b", producer_id=4, producer_epoch=0, base_sequence=sequence))
-    broker.advance(int(WINDOW_SECONDS * 1_000))
-    broker.produce_now(a_batch("b", producer_id=4, producer_epoch=0, base_sequence=99))
-
-    told = [record.getMessage() for record in caplog.records if record.name.endswith("sequence_gaps")]
-
-    assert len(told) == LINES_PER_WINDOW + 1
-    assert "refused partition=orders-0 producer=4 epoch=0 sequence=5 last_epoch=0 last_sequence=0" in told[0]
-    assert "sequence=99" in told[-1]
-    assert told[-1].endswith("left_out=3")
-
-
-def test_a_new_leader_has_batches_sent_again_whose_predecessors_it_refused_before_it_led() -> None:
-    """librdkafka answers "out of order" with a new epoch for all that is on its way, written or not."""
-    producer = {"producer_id": 4, "producer_epoch": 0}
-    broker = LedBroker().lead(isr=(ME,))
-    broker.produce_now(a_batch("a", base_sequence=0, **producer))
-    broker.follow()
-    refused = broker.produce_now(a_batch("b", base_sequence=1, **producer))
-    broker.lead(isr=(ME,))
-
-    hasty = broker.produce_now(a_batch("c", base_sequence=2, **producer))
-    in_order = [broker.produce_now(a_batch("x", base_sequence=n, **producer)).error_code for n in (1, 2)]
-    broker.advance(UNSETTLED_MS)
-    late = broker.produce_now(a_batch("e", base_sequence=9, **producer))
-
-    assert refused.error_code == hasty.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert in_order == [0, 0]
-    assert late.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
-def test_a_new_leader_waits_for_the_first_batches_of_a_producer_it_has_not_heard_of() -> None:
-    """Java's producer sends on to a new leader while its first batches wait for an answer of the old one.
-
-    Lost there, they came behind the others, were out of order, and were sent in vain until they expired."""
-    producer = {"producer_id": 4, "producer_epoch": 0}
-    broker = LedBroker().lead(isr=(ME, SECOND))
-    broker.follow()
-    broker.lead(isr=(ME,))
-
-    hasty = broker.produce_now(a_batch("b", base_sequence=1, **producer))
-    in_order = [broker.produce_now(a_batch("x", base_sequence=n, **producer)).error_code for n in (0, 1)]
-    broker.advance(UNSETTLED_MS)
-    gone_by_retention = broker.produce_now(a_batch("e", base_sequence=9, producer_id=5, producer_epoch=0))
-
-    assert hasty.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert in_order == [0, 0]
-    assert gone_by_retention.error_code == 0
-
-
-def test_a_leader_that_was_short_of_replicas_waits_for_the_first_batches_it_refused() -> None:
-    """Seed 650037640: the ISR grew between a new producer's first batch and its second."""
-    producer = {"producer_id": 4, "producer_epoch": 0}
-    broker = LedBroker(a_config(min_insync_replicas=2)).lead(isr=(ME,), epoch=0)
-    refused = broker.produce_now(a_batch("a", base_sequence=0, **producer), acks=-1)
-    broker.lead(isr=(ME, SECOND))
-
-    hasty = broker.produce_now(a_batch("b", base_sequence=1, **producer))
-    in_order = [broker.produce_now(a_batch("x", base_sequence=n, **producer)).error_code for n in (0, 1)]
-
-    assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert hasty.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert in_order == [0, 0]
-
-
-def test_the_first_leader_of_a_partition_takes_a_producer_as_it_comes() -> None:
-    """There was no leader before it that could have lost anything: the topic was made again."""
-    broker = LedBroker().lead(isr=(ME,), epoch=0)
-
-    answer = broker.produce_now(a_batch("b", base_sequence=7, producer_id=4, producer_epoch=0))
-
-    assert answer.error_code == 0
-
-
-def test_a_new_leader_takes_a_batch_of_no_producer_whatever_its_sequence() -> None:
-    broker = LedBroker().lead(isr=(ME,))
-
-    answer = broker.produce_now(a_batch("a", base_sequence=7))
-
-    assert answer.error_code == 0
 
 
 def test_replies_keep_the_order_of_their_requests() -> None:

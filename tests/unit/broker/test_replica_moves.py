@@ -150,6 +150,7 @@ def test_follower_moves_and_fetches_on_behind_its_last_record() -> None:
     answer(one, batch, 1)
     assert one.log.end_offset == 2
     assert one.log.high_watermark == 1
+    assert one.last_request(FetchRequest)[3].topics[0].partitions[0].fetch_offset == 2
 
 
 def answer(one: LedBroker, batch: bytearray, high_watermark: int) -> None:

@@ -14,10 +14,12 @@ from ottla.zookeeper.codec import decode_broker, encode_cluster_id
 from ottla.zookeeper.codec_config import encode_config_change
 from ottla.zookeeper.ops import (
     ANY_VERSION,
+    AuthFailed,
     Create,
     GetChildren,
     Lost,
     Multi,
+    MultiRead,
     SessionConnected,
     SessionExpired,
     SetData,
@@ -331,3 +333,71 @@ def test_logs_are_opened_by_the_settings_of_their_start_whatever_is_learned_mean
 
     assert [{name: each.flush_ms for name, each in by_topic.items()} for by_topic in used] == [{"orders": 7}]
     assert bench.accepts
+
+
+def test_servers_that_come_to_demand_a_login_end_the_session_and_another_one_begins_everything_anew() -> None:
+    bench = Bench().start()
+    bench.advance(1_000)
+    assert bench.node.controller.is_active
+
+    bench.deliver(bench.tree.end_session(SESSION))
+    bench.node.on_zk_session(AuthFailed("a login is demanded"))
+    bench.settle()
+    assert not bench.node.controller.is_active
+    assert bench.exit is None
+
+    bench.session = 101
+    bench.tree.open_session(101)
+    bench.node.on_zk_session(SessionConnected(101, True))
+    bench.settle()
+    assert bench.tree.nodes[paths.broker(1)].stat().ephemeral_owner == 101
+    assert bench.node.controller.is_active
+
+
+def test_a_broker_that_servers_want_a_login_of_does_not_start_and_says_why() -> None:
+    bench = Bench()
+    bench.zk_is_held = True
+    bench.start()
+
+    bench.node.on_zk_session(AuthFailed("a login is demanded"))
+    bench.settle()
+
+    assert bench.exit is not None
+    assert bench.exit.code == 1
+    assert "a login is demanded" in bench.exit.reason
+
+
+def a_change(value: int) -> bytes:
+    return b'{"version":1,"config":{"retention.ms":"%d"}}' % value
+
+
+@pytest.mark.parametrize("is_at_start", [True, False])
+def test_a_setting_that_changes_while_those_of_many_topics_are_read_is_not_taken_back(
+    is_at_start: bool,
+) -> None:
+    """They are read in portions; the news of a change in the first can come before the last."""
+    bench = Bench()
+    bench.tree.open_session(OPERATOR)
+    for path in ("/config", "/config/topics", *(f"/config/topics/t{n:04}" for n in range(1_200))):
+        bench.tree.apply(Create(path, a_change(1)), OPERATOR, 1)
+    if is_at_start:
+        bench.zk_is_held = True
+        bench.start()
+    else:
+        bench.start()
+        bench.zk_is_held = True
+        bench.expire_session(new_session=101)
+    portions = 0
+    while portions < 1:
+        held = bench.held.pop(0)
+        portions += isinstance(held.operation, MultiRead)
+        bench.answer(held)
+        bench.settle()
+
+    bench.zk(SetData("/config/topics/t0000", a_change(2), ANY_VERSION))
+    bench.zk(Create(paths.CONFIG_CHANGE_PREFIX, encode_config_change("topics/t0000"), sequential=True))
+    while bench.held:
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+
+    assert bench.node.configs.topic_overrides("t0000") == {"retention.ms": "2"}

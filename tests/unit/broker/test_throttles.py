@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ottla.broker.throttles import UNLIMITED, Rate
+from ottla.broker.throttles import Rate
+from ottla.config.log import UNLIMITED
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec_config import ConfigNode, encode_config
 from ottla.zookeeper.ops import ANY_VERSION, Create, SetData

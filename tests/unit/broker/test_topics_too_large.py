@@ -44,7 +44,7 @@ def grow(bench: ControllerBench, partitions: int) -> int:
 def hang_up_on_large_nodes(bench: ControllerBench) -> None:
     def lose(op: object) -> bool | None:
         is_large = (
-            isinstance(op, Create | Multi) and paths.TOPICS in str(op)[:200] and len(str(op)) > 1_000_000
+            isinstance(op, Create | Multi) and paths.TOPICS in str(op)[:1_000] and len(str(op)) > 1_000_000
         )
         return False if is_large else None
 

@@ -26,6 +26,7 @@ def test_signal_ends_the_block_and_is_remembered(number: signal.Signals) -> None
         reached_the_end = True
 
     assert stop.asked
+    assert stop.exit_code == 128 + number
     assert not reached_the_end
 
 

@@ -219,17 +219,6 @@ def test_an_error_of_one_partition_costs_no_records_of_another() -> None:
     assert consumer.position(ORDERS_0) == 1
 
 
-def test_chunks_come_before_the_error_of_another_partition() -> None:
-    cluster = a_cluster([1, 2])
-    fill(cluster, ORDERS_0, [b"a"])
-    consumer = a_consumer(cluster, {ORDERS_0: 0, ORDERS_1: 9}, auto_offset_reset="none")
-    cluster.pass_time(1_000)
-
-    assert [chunk.partition for chunk in consumer.take_chunks()] == [ORDERS_0]
-    with pytest.raises(OffsetOutOfRange):
-        consumer.take_chunks()
-
-
 def test_a_partition_without_a_leader_holds_up_no_other_and_is_read_when_it_has_one() -> None:
     cluster = a_cluster([1, -1])
     fill(cluster, ORDERS_0, [b"a"])
@@ -256,6 +245,14 @@ def test_a_position_that_may_not_be_asked_for_is_told_and_asked_for_again() -> N
     assert taken(cluster, consumer) == [b"a"]
 
 
+def test_a_position_is_asked_for_again_after_a_broker_hung_up() -> None:
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a"])
+    cluster.script(ApiKey.LIST_OFFSETS, HANG_UP)
+
+    assert taken(cluster, a_consumer(cluster, {ORDERS_0: EARLIEST})) == [b"a"]
+
+
 def no_offset(code: int) -> ListOffsetsResponse:
     row = ListOffsetsPartitionResponse(partition_index=0, error_code=code)
     return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=[row])])
@@ -268,19 +265,6 @@ def test_topics_without_an_id_are_fetched_by_name() -> None:
 
     assert taken(cluster, a_consumer(cluster, {ORDERS_0: 0})) == [b"a"]
     assert {version for _, version, _ in cluster.requests(ApiKey.FETCH)} == {12}
-
-
-def test_chunks_can_be_taken_undecoded() -> None:
-    cluster = a_cluster()
-    fill(cluster, ORDERS_0, [b"a"], [b"b"])
-    consumer = a_consumer(cluster, {ORDERS_0: 0})
-    cluster.run_until(lambda: consumer.has_data)
-
-    (chunk,) = consumer.take_chunks()
-
-    assert chunk.partition == ORDERS_0
-    assert chunk.data == b"".join(cluster.logs[ORDERS_0].data)
-    assert consumer.position(ORDERS_0) == 2
 
 
 def test_offsets_are_found_even_while_a_leader_moves() -> None:

@@ -156,3 +156,35 @@ def test_a_broker_that_knows_no_last_fetched_epoch_is_asked_without() -> None:
     cluster.pass_time(40_000, step_ms=500)
 
     assert taken(cluster, consumer) == [b"b"]
+
+
+# Chunks that wait for their reader
+
+
+def test_what_was_fetched_is_handed_out_before_a_position_behind_it_is_reset() -> None:
+    cluster = a_cluster()
+    out_of_range = answer(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    cluster.script(ApiKey.FETCH, answer(records=some_records(b"a", b"b")), *[out_of_range] * 3)
+    consumer = a_consumer(cluster, {ORDERS_0: 0}, auto_offset_reset="latest")
+    cluster.pass_time(200)
+    assert len(cluster.requests(ApiKey.FETCH)) > 1
+
+    assert taken(cluster, consumer) == [b"a", b"b"]
+
+
+def test_a_reader_that_takes_what_is_here_gets_what_comes_next() -> None:
+    cluster = a_cluster()
+    values = [b"%d" % number for number in range(8)]
+    fill(cluster, ORDERS_0, *[[value] for value in values])
+
+    def one_batch(request: FetchRequest) -> Any:
+        offset = request.topics[0].partitions[0].fetch_offset
+        return answer(records=bytes(cluster.logs[ORDERS_0].data[offset]))(request)
+
+    cluster.script(ApiKey.FETCH, *[one_batch] * len(values))
+    consumer = a_consumer(cluster, {ORDERS_0: 0})
+
+    got: list[bytes | None] = []
+    while len(got) < len(values):
+        got += taken(cluster, consumer)
+    assert got == values

@@ -17,6 +17,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
+from ottla.wire.apis.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from ottla.wire.apis.heartbeat import HeartbeatResponse
 from ottla.wire.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -170,15 +171,38 @@ def test_what_an_eager_member_gave_up_before_it_joined_is_not_told_as_its_own(
     assert {name: owned_as_told(cluster, name) for name in strategies} == told
 
 
-def test_a_static_leader_that_came_back_still_notices_new_partitions() -> None:
+def shared(*partitions: TopicPartition) -> DescribeGroupsResponse:
+    """The group as its coordinator describes it: one member has all."""
+    member = DescribedGroupMember(member_id="me", member_assignment=encode_share(partitions))
+    return DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", members=[member])])
+
+
+def a_static_leader_that_came_back() -> OneMember:
     cluster = OneMember("range", group_instance_id="static")
     cluster.script(ApiKey.OFFSET_FETCH, *[committed(7)] * FOR_EVER)
+    cluster.script(ApiKey.DESCRIBE_GROUPS, *[shared(ORDERS_0)] * FOR_EVER)
     cluster.leads_without_sharing = True
+    return cluster
+
+
+def test_a_static_leader_that_came_back_still_notices_new_partitions() -> None:
+    cluster = a_static_leader_that_came_back()
     wait_for(cluster, lambda: cluster.position is not None)
     assert cluster.requests(ApiKey.SYNC_GROUP)[-1][2].assignments == []
+    cluster.pass_time(20_000, step_ms=100)
+    assert cluster.generation == 1
 
     cluster.logs[TopicPartition("orders", 1)] = FakeLog(2)
     cluster.engine.refresh_soon()
+
+    wait_for(cluster, lambda: cluster.generation == 2)
+
+
+def test_a_static_leader_that_came_back_notices_partitions_that_were_added_while_it_was_away() -> None:
+    """Found by the simulation: nobody read them, until something else made the group gather."""
+    cluster = a_static_leader_that_came_back()
+    cluster.logs[TopicPartition("orders", 1)] = FakeLog(2)
+    wait_for(cluster, lambda: cluster.position is not None)
 
     wait_for(cluster, lambda: cluster.generation == 2)
 

@@ -320,6 +320,9 @@ def test_a_producer_that_may_not_be_idempotent_hears_so() -> None:
 
     assert isinstance(delivery.error, DeliveryFailed)
     assert "CLUSTER_AUTHORIZATION_FAILED" in str(delivery.error)
+    allowed = producer.send("orders", a_record())
+    flushed(cluster, producer)
+    assert allowed.error is None, "it is asked for again"
 
 
 def test_closing_fails_what_was_not_sent() -> None:

@@ -106,6 +106,40 @@ def test_batches_behind_one_that_was_refused_arrive_in_order_in_a_new_epoch() ->
     assert values_in(cluster)[1:] == [b"%d" % n * 60 for n in range(1, 4)]
 
 
+def test_batches_behind_one_that_must_be_sent_again_keep_their_numbers() -> None:
+    """They are out of order only because it is missing; what may be in the log must keep its number."""
+    cluster = a_cluster()
+    producer = a_producer(cluster, batch_size=100)
+    producer.send("orders", a_record(b"warm up"))
+    flushed(cluster, producer)
+    cluster.script(ApiKey.PRODUCE, refusal(ErrorCode.NOT_ENOUGH_REPLICAS))
+
+    deliveries = [producer.send("orders", a_record(b"%d" % n * 60)) for n in range(3)]
+    flushed(cluster, producer)
+
+    assert [delivery.error for delivery in deliveries] == [None] * 3
+    assert {epoch for _, epoch, _ in numbers_sent(cluster)} == {0}
+
+
+def test_a_batch_that_stands_in_line_again_waits_for_those_on_their_way() -> None:
+    line = PartitionLine(ORDERS_0)
+    line.producer = (101, 0)
+    for _ in range(2):
+        line.open_batch(0, 10_000, 100).add(a_record(b"x"), Delivery(), 10_000)
+    first, second = list(line.waiting)
+    for batch in (first, second):
+        line.take(batch)
+        line.number(batch)
+
+    line.in_flight.remove(first)
+    line.put_back([first])
+    assert line.next_ready(0, 100, 0, BATCHES_REMEMBERED) is None
+    line.in_flight.remove(second)
+    line.put_back([second])
+
+    assert line.next_ready(0, 100, 0, BATCHES_REMEMBERED) is first
+
+
 def test_after_the_last_epoch_comes_a_new_producer_id() -> None:
     cluster = a_cluster()
     producer = a_producer(cluster)

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.config.areas import BrokerConfig
-from ottla.config.broker_file import BrokerFile, read_broker_file, with_dynamic
+from ottla.config.broker_file import BrokerFile, effective_values, read_broker_file, with_values
 from ottla.config.definitions import broker_settings, topic_settings, topic_synonyms
 from ottla.config.log import LogConfig
 from ottla.model.cluster import Endpoint
@@ -98,7 +98,7 @@ def test_each_area_gets_its_settings() -> None:
         num_partitions="7",
         connections_max_idle_ms="999",
         offsets_topic_num_partitions="3",
-        transaction_max_timeout_ms="44",
+        transaction_state_log_num_partitions="44",
         log_dirs="/one, /two",
         auto_leader_rebalance_enable="FALSE",
         controlled_shutdown_max_retries="1",
@@ -109,7 +109,7 @@ def test_each_area_gets_its_settings() -> None:
     assert config.topics.num_partitions == 7
     assert config.connections.connections_max_idle_ms == 999
     assert config.groups.offsets_topic_num_partitions == 3
-    assert config.transactions.transaction_max_timeout_ms == 44
+    assert config.transactions.transaction_state_log_num_partitions == 44
     assert config.log_management.log_dirs == ("/one", "/two")
     assert config.controller.auto_leader_rebalance_enable is False
     assert config.shutdown.controlled_shutdown_max_retries == 1
@@ -246,18 +246,19 @@ def test_a_listener_on_every_address_advertises_the_hosts_name() -> None:
 def test_dynamic_settings_lie_over_the_file_layer_by_layer() -> None:
     config = config_of(log_retention_ms="1000", num_partitions="2")
 
-    changed = with_dynamic(
-        config,
+    values = effective_values(
+        config.originals,
         {"log.retention.ms": "2000", "log.segment.bytes": "100", "num.partitions": "9"},
         {"log.retention.ms": "3000", "leader.replication.throttled.rate": "77", "log.preallocate": "maybe"},
     )
+    changed = with_values(config, values)
 
     assert changed.log.retention_ms == 3000
     assert changed.log.segment_bytes == 100
     assert changed.replication.leader_replication_throttled_rate == 77
     assert changed.topics.num_partitions == 2, "read-only settings do not change while the broker runs"
-    assert changed.log.preallocate is False, "what does not parse is left alone"
-    assert with_dynamic(changed) == config
+    assert values["log.preallocate"] is False, "what does not parse is left alone"
+    assert with_values(changed, effective_values(changed.originals)) == config
 
 
 def test_every_topic_setting_stands_on_broker_settings_that_exist() -> None:

@@ -12,6 +12,7 @@ from ottla.model.ids import TopicPartition
 from unit.coordinator.test_many_groups import START, a_shard
 
 ORDERS_0 = TopicPartition("orders", 0)
+ORDERS_1 = TopicPartition("orders", 1)
 GROUP = "readers"
 
 
@@ -30,25 +31,33 @@ class Scripted:
             else:
                 self.answers.append(effect)
 
-    def commit(self, offset: int) -> None:
-        row = {ORDERS_0: CommittedOffset(offset, -1, "", 0)}
+    def commit(self, offset: int, partition: TopicPartition = ORDERS_0) -> None:
+        row = {partition: CommittedOffset(offset, -1, "", 0)}
         self.take(self.shard.commit(offset, Commit(GROUP, "", None, -1, row, {}), START))
 
     def settle(self) -> None:
         for write in [each for each in self.log if each.ticket in self.shard.state.writes]:
             self.take(self.shard.appended(write.ticket, ErrorCode.NONE, START))
 
-    def remembered(self) -> int:
-        [topic] = self.shard.fetch(GROUP, [ORDERS_0], require_stable=False).topics
+    def settle_first(self) -> None:
+        first = next(each for each in self.log if each.ticket in self.shard.state.writes)
+        self.take(self.shard.appended(first.ticket, ErrorCode.NONE, START))
+
+    def remembered(self, partition: TopicPartition = ORDERS_0) -> int:
+        [topic] = self.shard.fetch(GROUP, [partition], require_stable=False).topics
         return int(topic.partitions[0].committed_offset)
 
-    def reloaded(self) -> int:
+    def is_unstable(self) -> bool:
+        [topic] = self.shard.fetch(GROUP, [ORDERS_0], require_stable=True).topics
+        return topic.partitions[0].error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+    def reloaded(self, partition: TopicPartition = ORDERS_0) -> int:
         loader = Loader()
         loader.apply((record.key, record.value) for write in self.log for record in write.records)
         while not loader.make_some(10):
             pass
         group = loader.groups().get(GROUP)
-        return -1 if group is None or ORDERS_0 not in group.offsets else group.offsets[ORDERS_0].offset
+        return -1 if group is None or partition not in group.offsets else group.offsets[partition].offset
 
 
 def drop(script: Scripted, how: str) -> None:
@@ -88,3 +97,29 @@ def test_a_commit_after_the_drop_counts(how: str) -> None:
 
     assert (script.remembered(), script.reloaded()) == (7, 7)
     assert not script.shard.groups[GROUP].forgotten
+
+
+@pytest.mark.parametrize("how", ["offset", "topic"])
+def test_a_group_is_not_buried_with_its_last_offset_while_another_is_on_its_way(how: str) -> None:
+    script = Scripted()
+    script.commit(5)
+    script.settle()
+    script.commit(10, ORDERS_1)
+
+    drop(script, how)
+    script.settle()
+
+    assert (script.remembered(ORDERS_1), script.reloaded(ORDERS_1)) == (10, 10)
+
+
+def test_of_two_commits_on_their_way_the_first_does_not_make_the_offset_stable() -> None:
+    script = Scripted()
+    script.commit(5)
+    script.commit(6)
+
+    script.settle_first()
+    said = [script.remembered(), script.is_unstable()]
+    script.settle_first()
+
+    assert said == [5, True]
+    assert [script.remembered(), script.is_unstable()] == [6, False]

@@ -4,6 +4,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId
 from ottla.replication.events import Elected, EpochEndOffset, PartitionFetched
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
+from support.toy_epochs import ToyEpochs
 
 LEADER, FAST, SLOW = BrokerId(1), BrokerId(2), BrokerId(3)
 OUTSIDER = BrokerId(9)
@@ -46,26 +47,6 @@ def a_leader(
     election = an_election(isr=isr, replicas=replicas, end_offset=end_offset, high_watermark=high_watermark)
     leader.elected(election, now_ms, EVERYONE)
     return leader
-
-
-class ToyEpochs:
-    """Leader epochs as a plain list of (epoch, start offset), with Kafka's lookup rule."""
-
-    def __init__(self, *entries: tuple[int, int]) -> None:
-        self.entries = list(entries)
-
-    @property
-    def latest_epoch(self) -> int:
-        return self.entries[-1][0] if self.entries else -1
-
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        if epoch < 0 or not self.entries or epoch > self.entries[-1][0]:
-            return (-1, -1)
-        if epoch == self.entries[-1][0]:
-            return (epoch, log_end_offset)
-        later = next(start for known, start in self.entries if known > epoch)
-        earlier = [known for known, _ in self.entries if known <= epoch]
-        return (earlier[-1] if earlier else epoch, later)
 
 
 class ToyLog:

@@ -1,10 +1,8 @@
 """The follower's half of a fetch session."""
 
-import pytest
-
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId, TopicPartition
-from ottla.replication.fetch_plan import Answered, FetchPlan, fetcher_of, java_string_hash
+from ottla.replication.fetch_plan import Answered, FetchPlan, fetcher_of
 from ottla.replication.follower import FetchFrom
 from unit.replication.builders import TOPIC_ID
 
@@ -153,14 +151,6 @@ def test_after_a_lost_connection_everything_is_told_again() -> None:
 
     assert request.is_full
     assert request.ask == {ORDERS_0: at(5), ORDERS_1: at(0)}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("", 0), ("orders", -1008770331), ("__consumer_offsets", -970371369), ("\U0001f600", 1772899)],
-)
-def test_strings_hash_as_in_java(text: str, expected: int) -> None:
-    assert java_string_hash(text) == expected
 
 
 def test_partitions_of_a_topic_spread_over_the_fetchers() -> None:

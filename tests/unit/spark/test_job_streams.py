@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import StreamingQueryException
 
 from ottla.spark.errors import SparkRefused
+from ottla.spark.jobs.report import Progress
 from ottla.spark.jobs.streams import run_to_end
 
 
@@ -35,12 +36,48 @@ class EndedQuery:
         return self
 
 
+def run(query: EndedQuery, progress: Progress | None = None) -> int:
+    return run_to_end(query, None, progress or Progress(lambda _: None), "/data/c", "begin anew")
+
+
 def test_a_query_that_failed_at_once_raises_its_cause() -> None:
     said = "ottla.spark.errors.DataLoss: data loss: orders-0 is gone; read on without"
 
     with pytest.raises(SparkRefused, match="data loss: orders-0 is gone; read on without"):
-        run_to_end(EndedQuery(StreamingQueryException(said)), None, lambda _: None)
+        run(EndedQuery(StreamingQueryException(said)))
+
+
+def test_lost_data_have_the_remedy_of_the_job() -> None:
+    lost = (
+        "ottla.spark.errors.DataLoss: data loss: t-0 is gone; with failOnDataLoss=false the query goes on"
+        " without; after a topic was made again, start with a new checkpoint"
+    )
+
+    with pytest.raises(SparkRefused, match=r"^data loss: t-0 is gone; begin anew$"):
+        run(EndedQuery(StreamingQueryException(lost)))
 
 
 def test_a_query_that_ended_at_once_is_counted() -> None:
-    assert run_to_end(EndedQuery(), None, lambda _: None) == 7
+    assert run(EndedQuery()) == 7
+
+
+def test_a_query_that_is_cut_short_leaves_the_batches_that_were_told() -> None:
+    class CutShort(Exception):
+        pass
+
+    class Query(EndedQuery):
+        looks = 0
+
+        def awaitTermination(self, timeout: int) -> bool:
+            self.looks += 1
+            if self.looks > 1:
+                raise CutShort
+            return False
+
+    progress = Progress(lambda _: None)
+    with pytest.raises(CutShort):
+        run(Query(), progress)
+
+    assert progress.left == (
+        "7 records are done, in whole batches, as noted in /data/c; the same command goes on from there"
+    )

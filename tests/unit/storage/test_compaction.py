@@ -79,11 +79,9 @@ def test_newest_record_of_each_key_stays_at_its_offset() -> None:
     for at in range(10):
         put(log, (b"a", b"a%d" % at), (b"b", b"b%d" % at))
 
-    result = clean(log)
+    clean(log)
 
     assert contents(log) == [(18, b"a", b"a9"), (19, b"b", b"b9")]
-    assert result is not None
-    assert (result.records_read, result.records_kept) == (20, 2)
     assert log.first_dirty_offset == log.end_offset == 20
 
 

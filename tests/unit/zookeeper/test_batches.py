@@ -1,7 +1,5 @@
 """Large reads and writes in few requests, each within the limits of both sides."""
 
-from collections.abc import Iterator
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,13 +8,11 @@ from ottla.zookeeper.batches import (
     BATCH_REQUEST_BYTES_MAX,
     STAT_BYTES,
     WRITES_MAX,
-    fenced_writes,
     halves,
     plan_fenced_writes,
     plan_reads,
-    without_failed,
 )
-from ottla.zookeeper.ops import Check, Failed, GetData, Multi, MultiFailed, SetData, ZkCode
+from ottla.zookeeper.ops import Check, GetData, SetData
 from ottla.zookeeper.protocol import encode_op
 
 FEW = settings(max_examples=20, deadline=None)
@@ -55,20 +51,6 @@ def test_small_writes_are_bounded_in_number() -> None:
     assert [len(request.ops) for request in requests] == [WRITES_MAX + 1, WRITES_MAX + 1, 2]
 
 
-def test_the_first_writes_can_go_before_the_last_are_made() -> None:
-    made = []
-
-    def ops() -> Iterator[SetData]:
-        for number in range(3 * WRITES_MAX):
-            made.append(number)
-            yield SetData("/a", b"", number)
-
-    first = next(fenced_writes(FENCE, ops()))
-
-    assert len(first.ops) == WRITES_MAX + 1
-    assert len(made) == WRITES_MAX + 1
-
-
 def test_nothing_to_do_is_no_request() -> None:
     assert plan_reads([]) == []
     assert plan_fenced_writes(FENCE, []) == []
@@ -81,12 +63,3 @@ def test_a_read_whose_answer_is_too_large_is_cut_in_two() -> None:
 
     assert first.ops + second.ops == request.ops
     assert len(first.ops) == 1
-
-
-def test_a_failed_write_is_left_out_but_a_failed_fence_ends_all() -> None:
-    multi = Multi((FENCE, SetData("/a", b"", 0), SetData("/b", b"", 0)))
-    codes = (Failed(ZkCode.OK), Failed(ZkCode.BAD_VERSION), Failed(ZkCode.RUNTIME_INCONSISTENCY))
-
-    assert without_failed(multi, MultiFailed(1, ZkCode.BAD_VERSION, codes)) == Multi((FENCE, multi.ops[2]))
-    assert without_failed(multi, MultiFailed(0, ZkCode.BAD_VERSION, codes)) is None
-    assert without_failed(Multi(multi.ops[:2]), MultiFailed(1, ZkCode.BAD_VERSION, codes[:2])) is None

@@ -14,7 +14,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch, TopicId, TopicPartition, topi
 from ottla.model.partition_state import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
 from ottla.zookeeper import codec, codec_config
 from ottla.zookeeper.codec import ControllerNode, MalformedZnode, TopicNode
-from ottla.zookeeper.codec_config import AclEntry, ConfigNode, FeatureNode, ProducerIdBlock
+from ottla.zookeeper.codec_config import ConfigNode, FeatureNode, ProducerIdBlock
 
 FEW = settings(max_examples=25, deadline=None)
 brokers = st.integers(0, 2**31 - 1).map(BrokerId)
@@ -283,20 +283,6 @@ def test_the_first_feature_node_is_apaches() -> None:
     }
 
 
-@FEW
-@given(st.lists(st.builds(AclEntry, texts, texts, texts, texts), max_size=4).map(tuple))
-def test_acls_survive_the_way_through_json(entries: tuple[AclEntry, ...]) -> None:
-    assert codec_config.decode_acls(codec_config.encode_acls(entries)) == entries
-
-
-def test_changes_of_acls_name_their_resource() -> None:
-    literal = codec_config.encode_acl_change("TOPIC", "a:b")
-    prefixed = codec_config.encode_extended_acl_change("GROUP", "a", "PREFIXED")
-
-    assert codec_config.decode_acl_change(literal) == ("TOPIC", "a:b")
-    assert codec_config.decode_extended_acl_change(prefixed) == ("GROUP", "a", "PREFIXED")
-
-
 DECODERS: list[Callable[[bytes], object]] = [
     lambda data: codec.decode_broker(BrokerId(1), data, 1),
     lambda data: codec.decode_topic("t", data),
@@ -311,9 +297,6 @@ DECODERS: list[Callable[[bytes], object]] = [
     codec_config.decode_log_dir_event,
     codec_config.decode_producer_id_block,
     codec_config.decode_feature,
-    codec_config.decode_acls,
-    codec_config.decode_acl_change,
-    codec_config.decode_extended_acl_change,
 ]
 KEYS = [
     "version",
@@ -335,12 +318,10 @@ KEYS = [
     "block_end",
     "status",
     "features",
-    "acls",
     "endpoints",
     "host",
     "port",
     "name",
-    "resourceType",
 ]
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,

@@ -41,21 +41,6 @@ def test_paths_are_kafkas() -> None:
     assert paths.partition_state(orders) == "/brokers/topics/orders/partitions/3/state"
     assert paths.topic_partition(orders) == "/brokers/topics/orders/partitions/3"
     assert paths.broker(7) == "/brokers/ids/7"
-    assert paths.config_user_client("u", "c") == "/config/users/u/clients/c"
-    assert paths.prefixed_acl("Topic", "a") == "/kafka-acl-extended/prefixed/Topic/a"
     assert paths.parents("/a/b/c") == ["/a", "/a/b"]
     assert paths.parents("/a") == []
     assert paths.sequence_number("config_change_0000000012") == 12
-
-
-@pytest.mark.parametrize(
-    ("name", "sanitized"),
-    [
-        ("plain-1._", "plain-1._"),
-        ("a b+c*d~e/é", "a%20b%2Bc%2Ad%7Ee%2F%C3%A9"),
-        ("CN=x,O=y", "CN%3Dx%2CO%3Dy"),
-    ],
-)
-def test_entity_names_are_sanitized_as_java_does(name: str, sanitized: str) -> None:
-    assert paths.sanitize(name) == sanitized
-    assert paths.desanitize(sanitized) == name

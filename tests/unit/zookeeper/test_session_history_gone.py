@@ -1,5 +1,7 @@
 """ZP10: ZooKeeper wiped or restored. Its transactions go back, and it refuses us without a word."""
 
+import pytest
+
 from ottla.zookeeper.ops import GetData, SessionConnected, SessionExpired
 from ottla.zookeeper.session import State
 from support.zookeeper_bytes import SESSION_ID, TIMEOUT_MS, Wire, connect_reply, data_body, reply
@@ -62,14 +64,38 @@ def test_a_session_is_never_resumed_on_a_server_that_is_behind_it() -> None:
 
 def test_a_restored_ensemble_that_knows_the_session_but_not_its_history_ends_it() -> None:
     wire = a_wire_that_saw_transaction_900("one,two")
+    began_ms = wire.now_ms
     wire.told()
-    for _ in range(2):
-        refuse_until_probed(wire)
-        wire.server_sends(connect_reply())
+    expired: list[SessionExpired] = []
+    while not expired:
+        wire.run_until_attempt()
+        wire.accept()
+        if wire.connects[-1] == (900, SESSION_ID):
+            wire.cut("closed")
+        else:
+            wire.server_sends(connect_reply())
+        expired = [event for event in wire.told() if isinstance(event, SessionExpired)]
 
-    expired = [event for event in wire.told() if isinstance(event, SessionExpired)]
+    assert wire.now_ms - began_ms < 5 * TIMEOUT_MS
     assert [event.session_id for event in expired] == [SESSION_ID]
     assert "behind" in expired[0].reason
+
+
+@pytest.mark.parametrize("ensemble", ["one", "one,two,three"])
+def test_servers_that_only_had_no_quorum_for_long_give_the_session_back(ensemble: str) -> None:
+    """They hang up on everybody meanwhile; who leads them afterwards gives every session its time anew."""
+    wire = a_wire_that_saw_transaction_900(ensemble)
+    wire.told()
+    refuse_until_probed(wire)
+
+    for _ in range(len(ensemble.split(","))):  # as many know us again as were asked whether they do
+        wire.server_sends(connect_reply())
+        wire.run_until_attempt()
+        wire.accept()
+    wire.server_sends(connect_reply())
+
+    assert wire.connects[-1] == (900, SESSION_ID)
+    assert wire.told() == [SessionConnected(SESSION_ID, False, TIMEOUT_MS)]
 
 
 def test_a_server_that_resumes_the_session_in_the_ordinary_way_ends_the_doubt() -> None:

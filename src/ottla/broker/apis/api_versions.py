@@ -16,13 +16,10 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 def handle(node: "Node", request: Request, body: ApiVersionsRequest) -> ApiVersionsResponse:
     """Every API of the list with its versions, and the epoch of the (always empty) feature set."""
-    if request.api_version >= 3:
-        if not (
-            _SOFTWARE.fullmatch(body.client_software_name)
-            and _SOFTWARE.fullmatch(body.client_software_version)
-        ):
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        request.connection.client_software = (body.client_software_name, body.client_software_version)
+    if request.api_version >= 3 and not (
+        _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=advertised(node),

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ottla.broker import authorized_operations
 from ottla.broker.request import Request
 from ottla.coordinator.group.queries import describe, describe_refused
 from ottla.model.errors import ErrorCode
@@ -9,9 +10,6 @@ from ottla.wire.apis.describe_groups import DescribedGroup, DescribeGroupsReques
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
-
-ALL_GROUP_OPERATIONS = 328
-"""Read, describe and delete, as bits: without an authorizer everything is allowed."""
 
 
 def handle(node: "Node", request: Request, body: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -27,5 +25,5 @@ def _describe(node: "Node", group_id: str, with_operations: bool) -> DescribedGr
     shard, _ = found
     answer = describe(shard.groups.get(group_id), group_id)
     if with_operations:
-        answer.authorized_operations = ALL_GROUP_OPERATIONS
+        answer.authorized_operations = authorized_operations.GROUP
     return answer

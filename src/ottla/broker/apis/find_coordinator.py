@@ -9,7 +9,7 @@ from ottla.broker.request import Request
 from ottla.model.cluster import Endpoint
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replication.fetch_plan import java_string_hash
+from ottla.model.spread import coordinating_partition
 from ottla.wire.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _find_transaction(node: "Node", request: Request, transactional_id: str) -> 
     """
     topic = node.metadata.topics.get(topic_names.TRANSACTIONS_TOPIC)
     if topic is not None:
-        info = topic.partitions.get(partition_for(transactional_id, len(topic.partitions)))
+        info = topic.partitions.get(coordinating_partition(transactional_id, len(topic.partitions)))
         endpoint = node.metadata.endpoint(info.leader, request.listener) if info is not None else None
         if info is None or endpoint is None:
             return _nobody(transactional_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -82,7 +82,7 @@ def _find_group(node: "Node", request: Request, group: str) -> Coordinator:
     if offsets_topic is None:
         node.topic_creation.create_offsets_topic()
         return _nobody(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    partition = partition_for(group, len(offsets_topic.partitions))
+    partition = coordinating_partition(group, len(offsets_topic.partitions))
     info = node.metadata.partition(TopicPartition(topic_names.OFFSETS_TOPIC, partition))
     endpoint = node.metadata.endpoint(info.leader, request.listener) if info is not None else None
     if info is None or endpoint is None:
@@ -103,9 +103,3 @@ def _somebody(key: str, broker: BrokerId, endpoint: Endpoint) -> Coordinator:
 
 def _nobody(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
     return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
-
-
-def partition_for(key: str, partitions: int) -> int:
-    """Java's ``String.hashCode`` without its sign, modulo the partitions."""
-    hashed = java_string_hash(key)
-    return (0 if hashed == -(2**31) else abs(hashed)) % partitions

@@ -79,7 +79,8 @@ def _obey(
         request.reply(_refuse(body, version, assigned, error))
         return
     done = AssignmentDone()
-    own_epoch = node.registration.broker_epoch
+    # The controller may have seen a registration of ours whose answer is still on its way to us.
+    own_epoch = max(node.registration.broker_epoch, body.broker_epoch)
     yield from node.partitions.assign(assigned, done)
     node.assigned_as = own_epoch
     log.info(

@@ -164,6 +164,8 @@ def _append(
     token = tokens.get(TopicPartition(topic, index)) if tokens is not None else None
     partition = _find(node, batch, acks, token, is_admin)
     if isinstance(partition, Refused):
+        if not isinstance(header, Refused):
+            node.partitions.batch_order.note_refused(TopicPartition(topic, index), header, partition)
         return _refusal(index, partition, -1), None
     assert records is not None, "what has no records was refused"
     assert not isinstance(header, Refused), "and what has no header"
@@ -173,6 +175,7 @@ def _append(
         assert not isinstance(token, Refused), "what was not verified was refused"
         outcome = partition.append(records, header, acks, verification=token, must_be_verified=True)
     if isinstance(outcome, Refused):
+        node.partitions.batch_order.note_refused(partition.name, header, outcome)
         log_start_offset = partition.log.log_start_offset if outcome.while_appending else -1
         return _refusal(index, outcome, log_start_offset), None
     result = PartitionProduceResponse(

@@ -26,22 +26,10 @@ from ottla.wire.apis.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from ottla.wire.stored import TRANSACTION_STATES
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
-
-STATES = frozenset(
-    {
-        "Empty",
-        "Ongoing",
-        "PrepareCommit",
-        "PrepareAbort",
-        "CompleteCommit",
-        "CompleteAbort",
-        "PrepareEpochFence",
-        "Dead",
-    }
-)
 
 
 def add_partitions_to_txn(
@@ -122,5 +110,5 @@ def list_transactions(
     node: "Node", request: Request, body: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     """None is coordinated here; a filter that names no state is told so."""
-    unknown = tuple(state for state in body.state_filters if state not in STATES)
+    unknown = tuple(state for state in body.state_filters if state not in TRANSACTION_STATES)
     return ListTransactionsResponse(unknown_state_filters=unknown)

@@ -24,8 +24,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def handle(node: "Node", request: Request, body: UpdateMetadataRequest) -> UpdateMetadataResponse:
-    """Take the news in, unless a fence stops it."""
+def handle(node: "Node", request: Request, body: UpdateMetadataRequest) -> None:
+    """Take the news in after what was ordered before, perhaps by the last controller: news of a partition
+    that moved on must find it where an older order has put it."""
+    update = MetadataUpdate(
+        controller=BrokerId(max(body.controller_id, -1)),
+        brokers={
+            BrokerId(broker.id): _live_broker(broker, request.api_version) for broker in body.live_brokers
+        },
+        partitions=list(_partitions(body)),
+    )
+    node.orders.carry_out(_obey(node, request, body, update))
+
+
+def _obey(
+    node: "Node", request: Request, body: UpdateMetadataRequest, update: MetadataUpdate
+) -> Iterator[None]:
+    """A fence may stop it."""
+    yield from ()
     error = fence(node, body.controller_epoch, body.broker_epoch, body.is_kraft_controller)
     if error is not ErrorCode.NONE:
         log.warning(
@@ -35,17 +51,11 @@ def handle(node: "Node", request: Request, body: UpdateMetadataRequest) -> Updat
             body.controller_epoch,
             body.broker_epoch,
         )
-        return UpdateMetadataResponse(error_code=error)
-    update = MetadataUpdate(
-        controller=BrokerId(max(body.controller_id, -1)),
-        brokers={
-            BrokerId(broker.id): _live_broker(broker, request.api_version) for broker in body.live_brokers
-        },
-        partitions=list(_partitions(body)),
-    )
+        request.reply(UpdateMetadataResponse(error_code=error))
+        return
     node.gone_topics.on_update(Told(body.broker_epoch, body.controller_epoch), update)
     node.apply_metadata(update)
-    return UpdateMetadataResponse(error_code=ErrorCode.NONE)
+    request.reply(UpdateMetadataResponse(error_code=ErrorCode.NONE))
 
 
 def _live_broker(broker: UpdateMetadataBroker, version: int) -> LiveBroker:

@@ -42,9 +42,7 @@ class Demo:
         whole = news if code is not None else news[: news.rfind(b"\n") + 1]
         self._told_bytes += len(whole)
         for line in whole.decode(errors="replace").splitlines():
-            # Java warns before it can be told not to.
-            if not line.startswith("WARNING: "):
-                tell(f"{MARK}{line}")
+            tell(f"{MARK}{line}")
         if code is not None:
             self._is_over = True
             ending = "that was `ottla pipeline demo`" if code == 0 else f"it ended with exit code {code}"

@@ -10,15 +10,13 @@ from ottla.client.fetching.offsets import list_offsets
 from ottla.model.ids import TopicPartition
 
 
-def offsets_at(
-    client: Client, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
-) -> dict[TopicPartition, int]:
+def offsets_at(client: Client, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """The offset for a time of each partition that exists and has a leader; -1 where there is none."""
     led = partitions_with_leader(client, {name.topic for name in timestamps})
     wanted = {name: time for name, time in timestamps.items() if name in led}
     if not wanted:
         return {}
-    found = client.run(list_offsets, wanted, isolation_level=isolation_level)
+    found = client.run(list_offsets, wanted)
     return {name: row.offset for name, row in found.items()}
 
 

@@ -121,9 +121,7 @@ class ClusterView:
         }
 
 
-def read_cluster(
-    client: Client, *, with_groups: bool = True, controller_epoch: int | None = None
-) -> ClusterView:
+def read_cluster(client: Client, *, controller_epoch: int | None) -> ClusterView:
     """Ask the cluster for all that the picture shows."""
     topics = read_topics(client)
     client.run(lambda engine: engine.refresh(engine.now_ms + REFRESH_MS_MAX))
@@ -147,7 +145,7 @@ def read_cluster(
         {name: words for found in by_kind.values() for name, words in found.items()},
         {name: p.leader for name, p in partitions.items()},
         {name: p.isr for name, p in partitions.items()},
-        _groups(client) if with_groups else [],
+        _groups(client),
     )
 
 

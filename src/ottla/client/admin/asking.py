@@ -13,7 +13,7 @@ from ottla.wire.fields import Request, Response
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-GROUP, TRANSACTION = 0, 1
+GROUP = 0
 SECOND_OPINION_MS = 2_000
 _LAST_VERSION_WITH_ONE_KEY = 3
 
@@ -155,14 +155,13 @@ def ask_coordinator(
     response: type[R],
     codes: Callable[[R], Iterable[int]],
     *,
-    key_type: int = GROUP,
     timeout_ms: int | None = None,
 ) -> Operation[R]:
-    """The answer of the broker that coordinates a group or a transactional id."""
+    """The answer of the broker that coordinates a group."""
 
     def attempt(left_ms: int) -> Operation[R]:
         yield from _know_brokers(engine, left_ms)
-        request = FindCoordinatorRequest(key=key, key_type=key_type)
+        request = FindCoordinatorRequest(key=key, key_type=GROUP)
         found = yield from ask(
             ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY
         )

@@ -120,11 +120,6 @@ class Engine(Scheduler):
         else:
             link.request(step, task)
 
-    def load_of(self, broker: int) -> int:
-        """How many requests wait at a broker."""
-        link = self._links_by_broker.get(broker)
-        return link.load if link is not None else 0
-
     def backoff_ms(self, attempts: int) -> int:
         """The pause before the next attempt: twice as long each time, and never quite the same."""
         ms = self.config.retry_backoff_ms << min(max(attempts - 1, 0), 20)

@@ -124,20 +124,6 @@ class FetchCore:
             self._engine.fire(self._wake)
         return taken
 
-    def take_chunks(self) -> list[Chunk]:
-        """All fetched bytes that are here, undecoded: for readers with a decoder of their own."""
-        taken: dict[TopicPartition, list[Chunk]] = {}
-        for state in list(self._assigned.values()):
-            if not state.is_paused and state.chunks:
-                taken[state.name] = list(state.chunks)
-                state.chunks.clear()
-                state.reached(state.fetch_offset, state.fetch_epoch)
-            if not taken:
-                self._raise_error(state)
-        self._take_turns(taken)
-        self._engine.fire(self._wake)
-        return [chunk for chunks in taken.values() for chunk in chunks]
-
     def _raise_error(self, state: Assigned) -> None:
         """Raise the error of a partition that has nothing to hand out before it."""
         if state.error is not None and not state.has_bytes:

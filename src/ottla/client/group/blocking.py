@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.client.group.changes import ShareChanges
 from ottla.client.group.core import GroupConsumerCore
+from ottla.client.group.member_view import MemberView
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
 
@@ -12,29 +12,12 @@ if TYPE_CHECKING:
     from ottla.client.blocking import Client
 
 
-class GroupConsumer:
+class GroupConsumer(MemberView):
     """Reads its share of a group's topics."""
 
     def __init__(self, client: "Client", core: GroupConsumerCore) -> None:
+        super().__init__(core)
         self._client = client
-        self._core = core
-
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """What this member reads now."""
-        return self._core.membership.owned
-
-    def changes(self) -> ShareChanges:
-        """What became of the share since the last call: ask after each ``poll``, before its records."""
-        return self._core.history.take()
-
-    @property
-    def member_id(self) -> str:
-        return self._core.membership.member_id
-
-    @property
-    def generation(self) -> int:
-        return self._core.membership.generation
 
     def poll(self, timeout_ms: int, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
         """The next records, waiting for them at most so long; what was polled before counts as done."""

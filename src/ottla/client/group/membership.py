@@ -20,6 +20,7 @@ from ottla.client.group.subscriptions import (
 )
 from ottla.model.errors import ErrorCode, MalformedRequest
 from ottla.model.ids import TopicPartition
+from ottla.wire.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -311,7 +312,8 @@ class Membership:
     def _share_out(self, joined: JoinGroupResponse) -> Operation[list[SyncGroupRequestAssignment]]:
         """The leader's part: the partitions of all that members want, by the chosen assignor.
 
-        A leader that came back to a group which keeps its shares (KIP-814) only watches the topics again.
+        A leader that came back to a group which keeps its shares (KIP-814) only watches the topics again;
+        what was added to them while it was away counts as a change.
         """
         name = joined.protocol_name or ""
         if name not in ASSIGNORS:
@@ -324,6 +326,7 @@ class Membership:
         racks = racks_of(self._engine.metadata, topics)
         self._racks = racks if self._rack else {}
         if joined.skip_assignment:
+            self._counts = yield from self._counts_shared(topics)
             return []
         shares = ASSIGNORS[name].assign(self._counts, members, racks)
         return [
@@ -334,6 +337,20 @@ class Membership:
     def _counts_of(self, topics: Iterable[str]) -> dict[str, int]:
         known = {name: self._engine.metadata.topic(name) for name in topics}
         return {name: len(info.partitions) if info is not None else 0 for name, info in known.items()}
+
+    def _counts_shared(self, topics: Iterable[str]) -> Operation[dict[str, int]]:
+        """How many partitions of each topic members have: what came since is nobody's, and looks new."""
+        request = DescribeGroupsRequest(groups=(self.group,))
+        answer = yield from ask((yield from self._find()), request, DescribeGroupsResponse)
+        counts = dict.fromkeys(topics, 0)
+        for row in answer.groups:
+            if row.error_code:
+                raise BrokerError(row.error_code)
+            for member in row.members:
+                for partition in _share_or_nothing(bytes(member.member_assignment)):
+                    if partition.topic in counts:
+                        counts[partition.topic] += 1
+        return counts
 
     def _sync(
         self, joined: JoinGroupResponse, shares: list[SyncGroupRequestAssignment]
@@ -419,3 +436,10 @@ class Membership:
             yield from ask(lane, request, LeaveGroupResponse, timeout_ms=LEAVE_MS_MAX)
         except ClientError:
             return
+
+
+def _share_or_nothing(blob: bytes) -> frozenset[TopicPartition]:
+    try:
+        return decode_share(blob)
+    except MalformedRequest:
+        return frozenset()

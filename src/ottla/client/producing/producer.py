@@ -13,11 +13,11 @@ from ottla.client.errors import (
     ClientError,
     ConnectionLost,
     DeliveryFailed,
-    NoSuchPartition,
     RecordTooLarge,
     TimedOut,
 )
 from ottla.client.producing.batches import Batch, Delivery, PartitionLine, size_of
+from ottla.client.producing.homeless import Homeless, HomelessRecords
 from ottla.client.producing.partitioner import StickyPartitions, partition_of_key
 from ottla.client.producing.verdicts import Verdict, is_stale_leader, judge
 from ottla.model.errors import ErrorCode
@@ -37,24 +37,6 @@ INT64_MAX = 2**63 - 1
 BATCHES_REMEMBERED = 5
 """So many batches of a producer a partition remembers, and so many may be on their way to it."""
 
-NEW_PARTITION_MS_MAX = 5_000
-"""How long a record waits for a partition that nobody has told us of: it may have been added just now."""
-
-
-class _Homeless:
-    """A record whose topic, or whose partition of it, is not known yet."""
-
-    __slots__ = ("deadline_ms", "delivery", "partition", "record", "size")
-
-    def __init__(
-        self, record: Record, delivery: Delivery, partition: int | None, size: int, deadline_ms: int
-    ) -> None:
-        self.record = record
-        self.delivery = delivery
-        self.partition = partition
-        self.size = size
-        self.deadline_ms = deadline_ms
-
 
 class ProducerCore:
     """Batches records per partition and sees them delivered, in order and (by default) exactly once."""
@@ -66,7 +48,7 @@ class ProducerCore:
         """Fires when deliveries were decided."""
         self._engine = engine
         self._sticky = StickyPartitions(config.batch_size, engine.random)
-        self._homeless: dict[str | TopicPartition, list[_Homeless]] = {}
+        self._homeless = HomelessRecords(engine, config.max_block_ms)
         self._lines: dict[TopicPartition, PartitionLine] = {}
         self._busy: dict[TopicPartition, PartitionLine] = {}
         """The lines that are not empty."""
@@ -97,11 +79,11 @@ class ProducerCore:
         delivery = Delivery()
         self.buffered_bytes += size
         info = self._engine.metadata.topic(topic)
-        if info is not None and topic not in self._homeless:
+        if info is not None and topic not in self._homeless.at:
             self._place(info, record, delivery, partition, size)
         else:
-            deadline_ms = self._engine.now_ms + self.config.max_block_ms
-            self._wait_at(topic, _Homeless(record, delivery, partition, size, deadline_ms))
+            self._homeless.wait_for_topic(topic, Homeless(record, delivery, partition, size))
+            self._engine.fire(self._wake)
         return delivery
 
     def flush(self) -> Operation[None]:
@@ -119,9 +101,8 @@ class ProducerCore:
     def close(self) -> None:
         """Fail what is not delivered."""
         closed = ClientClosed("the producer was closed")
-        for records in self._homeless.values():
-            for homeless in records:
-                self._drop(homeless, closed)
+        for homeless in list(self._homeless):
+            self._drop(homeless, closed)
         self._homeless.clear()
         for line in list(self._busy.values()):
             for batch in (*line.retrying, *line.waiting):
@@ -131,9 +112,8 @@ class ProducerCore:
 
     def _undecided(self) -> Iterator[Delivery]:
         """One delivery of every batch, and those without a batch."""
-        for records in self._homeless.values():
-            for homeless in records:
-                yield homeless.delivery
+        for homeless in self._homeless:
+            yield homeless.delivery
         for line in self._busy.values():
             for batch in (*line.in_flight, *line.retrying, *line.waiting):
                 yield batch.deliveries[-1]
@@ -149,10 +129,9 @@ class ProducerCore:
             else:
                 partition = self._sticky.choose(topic, size)
         name = TopicPartition(topic.name, partition)
-        if partition not in topic.partitions or name in self._homeless:
-            limit_ms = min(NEW_PARTITION_MS_MAX, self.config.max_block_ms) if partition >= 0 else 0
-            deadline_ms = self._engine.now_ms + limit_ms
-            self._wait_at(name, _Homeless(record, delivery, partition, size, deadline_ms))
+        if partition not in topic.partitions or name in self._homeless.at:
+            self._homeless.wait_for_partition(name, Homeless(record, delivery, partition, size))
+            self._engine.fire(self._wake)
             return
         line = self._lines.get(name)
         if line is None:
@@ -164,45 +143,15 @@ class ProducerCore:
         if len(line.waiting) > waiting:
             self._engine.fire(self._wake)
 
-    def _wait_at(self, place: str | TopicPartition, homeless: _Homeless) -> None:
-        self._homeless.setdefault(place, []).append(homeless)
-        self._engine.want_topics(place if isinstance(place, str) else place.topic)
-        self._engine.fire(self._wake)
-
     def _house(self) -> None:
-        """Place the records whose topic and partition are known by now."""
-        for place in list(self._homeless):
-            topic, number = (place, None) if isinstance(place, str) else place
-            info = self._engine.metadata.topics.get(topic)
-            is_topic_known = info is not None and not info.error_code and bool(info.partitions)
-            if info is not None and is_topic_known and (number is None or number in info.partitions):
-                for homeless in self._homeless.pop(place):
-                    self._place(info, homeless.record, homeless.delivery, homeless.partition, homeless.size)
-                continue
-            late: ClientError
-            cause = BrokerError(info.error_code) if info is not None and info.error_code else None
-            if is_topic_known and info is not None:
-                late = NoSuchPartition(f"{topic} has no partition {number}, it has {len(info.partitions)}")
+        """Place the records whose topic and partition are known by now; some give up."""
+        for homeless, found in self._homeless.decided():
+            if isinstance(found, ClientError):
+                self._drop(homeless, found)
             else:
-                why = cause or self._engine.metadata_error
-                late = TimedOut(f"metadata of topic {topic}", self.config.max_block_ms, why)
-            final = cause if cause is not None and not cause.is_retriable else None
-            self._homeless[place] = [h for h in self._homeless[place] if not self._gives_up(h, final, late)]
-            if self._homeless[place]:
-                self._engine.refresh_soon()
-            else:
-                del self._homeless[place]
+                self._place(found, homeless.record, homeless.delivery, homeless.partition, homeless.size)
 
-    def _gives_up(self, homeless: _Homeless, final: ClientError | None, late: ClientError) -> bool:
-        if final is not None:
-            self._drop(homeless, final)
-        elif self._engine.now_ms >= homeless.deadline_ms:
-            self._drop(homeless, late)
-        else:
-            return False
-        return True
-
-    def _drop(self, homeless: _Homeless, error: ClientError) -> None:
+    def _drop(self, homeless: Homeless, error: ClientError) -> None:
         self.buffered_bytes -= homeless.size
         homeless.delivery.fail(error)
         self._engine.fire(self.progress)
@@ -287,7 +236,7 @@ class ProducerCore:
         self._engine.spawn(self._deliver(leader, batches))
 
     def _wake_at_ms(self) -> int | None:
-        times = [h.deadline_ms for records in self._homeless.values() for h in records[:1]]
+        times = self._homeless.next_deadlines()
         for line in self._busy.values():
             for batch in (line.retrying[:1] or [*line.waiting][:1])[:1]:
                 times.append(batch.created_at_ms + self.config.delivery_timeout_ms)

@@ -44,7 +44,7 @@ log.flush.interval.ms long null cluster-wide
 log.flush.offset.checkpoint.interval.ms int 60000 >=0
     How often the recovery points are written.
 log.flush.scheduler.interval.ms long 9223372036854775807
-    How often logs are looked at whether they must be forced to disk.
+    How long a record may wait before the log is forced to disk, where log.flush.interval.ms does not say.
 log.flush.start.offset.checkpoint.interval.ms int 60000 >=0 no-effect
     How often the log start offsets are written.
 log.index.interval.bytes int 4096 >=0 cluster-wide

@@ -182,6 +182,7 @@ class Rebalance:
                 if error is ErrorCode.NONE:
                     response = answers.static_rejoined(group, member, old_leader, request.may_skip_assignment)
                     self._answer_join(later, member, response)
+                    self.expect_heartbeat(later, group, member)
                     return
                 if member.awaiting_join is None:
                     return  # the group has gathered since: the member was told its new id, and goes by it
@@ -360,11 +361,6 @@ class Rebalance:
         """An id that was handed out is not used: nobody waits for it any more."""
         group.pending_members.pop(member_id, None)
         self.complete_join_if_all_are_here(turn, group)
-
-    def turn_away(self, turn: Turn, member: Member, error: ErrorCode) -> None:
-        """Answer whatever the member waits for with this error."""
-        self._answer_join(turn, member, answers.join_refused(member.member_id, error))
-        self._answer_sync(turn, member, answers.sync_refused(error))
 
     # -- being alive -------------------------------------------------------------------------
 

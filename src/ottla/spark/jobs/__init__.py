@@ -1,6 +1,7 @@
 """The pipeline that people run: each job a small module over the data source.
 
-A job is a function ``run(spark, options) -> Report``; its options are a frozen dataclass beside it.
+A job is a function ``run(spark, options, progress) -> Report``; ``check(options)`` refuses, before Spark is
+started, what can be seen to be wrong without it. Its options are a frozen dataclass beside them.
 """
 
 JOBS: dict[str, str] = {

@@ -3,14 +3,22 @@
 A window is written once, when no record can come any more that the watermark would let in.
 """
 
+import re
 from dataclasses import dataclass
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.checkpoint import check_checkpoint
-from ottla.spark.jobs.report import Report
-from ottla.spark.jobs.streams import Tell, run_to_end, topic_stream
+from ottla.spark.checkpoint import check_checkpoint, claim_checkpoint, has_begun
+from ottla.spark.errors import refuse
+from ottla.spark.jobs.cluster import check_sources, check_target
+from ottla.spark.jobs.report import Progress, Report
+from ottla.spark.jobs.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
+
+_UNITS = "microsecond|millisecond|second|minute|hour|day|week|month|year"
+_SPAN = re.compile(rf"(\s*(\d+\s+({_UNITS})|\d+\.\d+\s+second)s?\b)+\s*", re.IGNORECASE)
+_SOMETHING = re.compile("[1-9]")
+_LIKE = "write '1 minute', or '1 hour 30 minutes'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +36,19 @@ class AggregateOptions:
     follow_s: float | None = None
 
 
-def run(spark: SparkSession, options: AggregateOptions, tell: Tell) -> Report:
-    """Aggregate what is new since the last run; windows that are still open wait for the next."""
+def check(options: AggregateOptions) -> None:
+    """Refuse what can be seen to be wrong without Spark."""
+    if not has_begun(options.checkpoint):  # Else the query knows best what is gone.
+        check_sources("topic", options.topic, options.bootstrap_servers)
+    check_span("window", options.window, is_of_windows=True)
+    check_span("watermark", options.watermark)
+    check_target(options.to_topic, options.bootstrap_servers)
     check_checkpoint("checkpoint", options.checkpoint)
+    claim_checkpoint("checkpoint", options.checkpoint, "aggregate")
+
+
+def run(spark: SparkSession, options: AggregateOptions, progress: Progress) -> Report:
+    """Aggregate what is new since the last run; windows that are still open wait for the next."""
     group = _field(options.group_by) if options.group_by else F.col("key").cast("string")
     columns: list[Column] = [F.count("*").alias("count")]
     if options.sum_of:
@@ -57,8 +75,16 @@ def run(spark: SparkSession, options: AggregateOptions, tell: Tell) -> Report:
         .option("topic", options.to_topic)
         .option("checkpointLocation", options.checkpoint)
     )
-    rows = run_to_end(writer, options.follow_s, tell)
+    rows = run_to_end(writer, options.follow_s, progress, options.checkpoint, ANOTHER_CHECKPOINT)
     return Report(f"{rows} records aggregated into windows of {options.window} on {options.to_topic}")
+
+
+def check_span(option: str, value: str, is_of_windows: bool = False) -> None:
+    """Refuse what Spark takes for no span of time, or not for one of a window."""
+    if not _SPAN.fullmatch(value):
+        raise refuse(option, value, "it is no span of time", _LIKE)
+    if is_of_windows and not _SOMETHING.search(value):
+        raise refuse(option, value, "it has no length", _LIKE)
 
 
 def _field(name: str) -> Column:

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.checkpoint import check_checkpoint
-from ottla.spark.errors import SparkRefused, refuse
+from ottla.spark.checkpoint import SINK_LOG, check_checkpoint, has_begun
+from ottla.spark.errors import refuse
 from ottla.spark.jobs.archives import Archive
-from ottla.spark.jobs.report import Report, Table
-from ottla.spark.jobs.streams import Tell, run_to_end, topic_stream
+from ottla.spark.jobs.cluster import check_sources
+from ottla.spark.jobs.report import Progress, Report, Table
+from ottla.spark.jobs.streams import run_to_end, topic_stream
 
 CHECKPOINT = "_checkpoint"
-SINK_LOG = "_spark_metadata"
-"""Where Spark's file sink notes its batches, by number."""
 ANOTHER = "archive to another directory (--to)"
 
 
@@ -32,9 +31,15 @@ class ArchiveOptions:
     follow_s: float | None = None
 
 
-def run(spark: SparkSession, options: ArchiveOptions, tell: Tell) -> Report:
-    """Archive what is new since the last run; what the archive holds then."""
+def check(options: ArchiveOptions) -> None:
+    """Refuse what can be seen to be wrong without Spark."""
+    if not has_begun(f"{options.directory}/{CHECKPOINT}"):  # Else the query knows best what is gone.
+        check_sources("topics", options.topics, options.bootstrap_servers)
     check_checkpoint("to", options.directory)
+
+
+def run(spark: SparkSession, options: ArchiveOptions, progress: Progress) -> Report:
+    """Archive what is new since the last run; what the archive holds then."""
     archive = Archive(spark, options.directory)
     check_whole(archive)
     limits = {"maxOffsetsPerTrigger": str(options.max_offsets_per_batch)}
@@ -45,10 +50,7 @@ def run(spark: SparkSession, options: ArchiveOptions, tell: Tell) -> Report:
         .option("path", options.directory)
         .option("checkpointLocation", archive.path_of(CHECKPOINT))
     )
-    try:
-        rows = run_to_end(writer, options.follow_s, tell)
-    except SparkRefused as refused:
-        raise _told_for_archives(refused) from refused
+    rows = run_to_end(writer, options.follow_s, progress, archive.path_of(CHECKPOINT), ANOTHER)
     return Report(f"{rows} records archived now, to {options.directory}", [holdings(archive)])
 
 
@@ -61,12 +63,6 @@ def check_whole(archive: Archive) -> None:
     if archive.has(SINK_LOG) and not archive.has(CHECKPOINT):
         why = f"it holds an archive whose {CHECKPOINT} is missing, and would take no new records"
         raise refuse("to", archive.location, why, ANOTHER)
-
-
-def _told_for_archives(refused: SparkRefused) -> SparkRefused:
-    """Lost data have another remedy here than in other queries: a new checkpoint alone would lose more."""
-    what, separator, _ = refused.what.partition("; with failOnDataLoss=false")
-    return SparkRefused(what, ANOTHER) if separator else refused
 
 
 def holdings(archive: Archive) -> Table:

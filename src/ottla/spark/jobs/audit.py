@@ -17,8 +17,7 @@ from ottla.client.blocking import Client
 from ottla.client.errors import ClientError
 from ottla.client.fetching.offsets import LATEST, list_offsets
 from ottla.model.ids import TopicPartition
-from ottla.spark.jobs.report import Report, Table
-from ottla.spark.jobs.streams import Tell
+from ottla.spark.jobs.report import Progress, Report, Table
 from ottla.spark.kafka_settings import kafka_settings
 from ottla.spark.offsets import settled_topics, unreachable
 from ottla.spark.replicas import NAME, Replica, ReplicaSource
@@ -47,7 +46,11 @@ class Found:
     compacted: list[str] = field(default_factory=list)
 
 
-def run(spark: SparkSession, options: AuditOptions, tell: Tell) -> Report:
+def check(options: AuditOptions) -> None:
+    """There is nothing to refuse: what cannot be compared is in the report."""
+
+
+def run(spark: SparkSession, options: AuditOptions, progress: Progress) -> Report:
     """Read all replicas and compare; not well if one differs, lags or cannot be read."""
     kafka = kafka_settings({"kafka.bootstrap.servers": options.bootstrap_servers}, is_sink=False)
     with Client(kafka.client) as client:
@@ -55,7 +58,7 @@ def run(spark: SparkSession, options: AuditOptions, tell: Tell) -> Report:
             found = find_replicas(client, options.topics)
         except ClientError as error:
             raise unreachable(kafka, error) from error
-    tell(f"{len(found.replicas)} replicas to read")
+    progress.tell(f"{len(found.replicas)} replicas to read")
     if not found.replicas:
         return Report("no replica can be read", left_out(found), is_well=False)
     rows = [(*replica.partition, replica.broker, replica.until) for replica in found.replicas]
@@ -63,12 +66,14 @@ def run(spark: SparkSession, options: AuditOptions, tell: Tell) -> Report:
     reader = spark.read.format(NAME).option("kafka.bootstrap.servers", options.bootstrap_servers)
     batches = reader.option("replicas", json.dumps(rows)).load().persist()
     count = batches.where(F.col("base_offset") >= 0).count()
-    tell(f"{count} batches read")
+    progress.tell(f"{count} batches read")
     tables, differing = compare(batches)
     batches.unpersist()
     verdict = "all equal" if not differing else f"{differing} batches differ"
     if found.left_out:
         verdict += f"; {len(found.left_out)} replicas left out"
+    if found.missing:
+        verdict += f"; not there: {', '.join(found.missing)}"
     headline = f"{len(found.replicas)} replicas, {count} batches: {verdict}"
     is_well = not (differing or found.left_out or found.missing)
     return Report(headline, [*tables, *left_out(found)], is_well=is_well)

@@ -11,8 +11,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ottla.spark.jobs.report import Report, Table
-from ottla.spark.jobs.streams import Tell
+from ottla.spark.checkpoint import check_file
+from ottla.spark.errors import SparkRefused
+from ottla.spark.jobs.cluster import find_target
+from ottla.spark.jobs.report import Progress, Report, Table
 
 TOPIC = "__ottla_decisions"
 SHOWN_MAX = 20
@@ -32,7 +34,18 @@ class ElectionsOptions:
     picture: str | None = None
 
 
-def run(spark: SparkSession, options: ElectionsOptions, tell: Tell) -> Report:
+def check(options: ElectionsOptions) -> None:
+    """Refuse what can be seen to be wrong without Spark."""
+    if find_target(TOPIC, options.bootstrap_servers) is None:
+        raise SparkRefused(
+            f"the cluster has no topic {TOPIC}, in which Ottla's controller writes down what it decides",
+            "ask a cluster of Ottla's, after its first topic was made",
+        )
+    if options.picture is not None:
+        check_file("picture", options.picture)
+
+
+def run(spark: SparkSession, options: ElectionsOptions, progress: Progress) -> Report:
     """What the controller decided, as far back as the topic reaches."""
     records = (
         spark.read.format("ottla")
@@ -46,14 +59,14 @@ def run(spark: SparkSession, options: ElectionsOptions, tell: Tell) -> Report:
         .where("kind = 'decision'")
         .persist()
     )
-    tell(f"{decisions.count()} decisions")
+    progress.tell(f"{decisions.count()} decisions")
     rules = decisions.groupBy("rule").count().orderBy(F.desc("count")).collect()
     offline = without_leader(decisions).limit(SHOWN_MAX).collect()
     churn = isr_changes(decisions).limit(SHOWN_MAX).collect()
     if options.picture is not None:
         steps = leads(decisions).collect()
         Path(options.picture).write_text(draw(steps), encoding="utf-8")
-        tell(f"picture in {options.picture}")
+        progress.tell(f"picture in {options.picture}")
     decisions.unpersist()
     return Report(
         f"{sum(row['count'] for row in rules)} decisions",

@@ -15,9 +15,9 @@ from ottla.client.admin.cluster import describe_log_dirs, list_partition_reassig
 from ottla.client.blocking import Client
 from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
+from ottla.spark.checkpoint import check_file
 from ottla.spark.jobs.balance import Assignment, balanced, bytes_on, leaders_on
-from ottla.spark.jobs.report import Report, Table
-from ottla.spark.jobs.streams import Tell
+from ottla.spark.jobs.report import Progress, Report, Table
 from ottla.spark.kafka_settings import kafka_settings
 from ottla.spark.offsets import settled_topics, unreachable
 from ottla.wire.apis.metadata import MetadataResponseBroker
@@ -45,7 +45,12 @@ class Measured:
     sizes: dict[TopicPartition, int]
 
 
-def run(spark: SparkSession, options: PlanOptions, tell: Tell) -> Report:
+def check(options: PlanOptions) -> None:
+    """Refuse what can be seen to be wrong without Spark."""
+    check_file("to", options.file)
+
+
+def run(spark: SparkSession, options: PlanOptions, progress: Progress) -> Report:
     """Measure, plan, write the file."""
     kafka = kafka_settings({"kafka.bootstrap.servers": options.bootstrap_servers}, is_sink=False)
     with Client(kafka.client) as client:
@@ -54,7 +59,7 @@ def run(spark: SparkSession, options: PlanOptions, tell: Tell) -> Report:
         except ClientError as error:
             raise unreachable(kafka, error) from error
     brokers, before, sizes = found.brokers, found.before, found.sizes
-    tell(f"{len(before)} partitions on {len(brokers)} brokers")
+    progress.tell(f"{len(before)} partitions on {len(brokers)} brokers")
     after = balanced(brokers, before, sizes, options.moves_max, racks=found.racks, fixed=set(found.moving))
     changed = {partition: replicas for partition, replicas in after.items() if replicas != before[partition]}
     Path(options.file).write_text(as_json(changed), encoding="utf-8")

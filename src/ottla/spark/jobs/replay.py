@@ -6,20 +6,19 @@ or one that was made again, gets everything.
 """
 
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from ottla.client.blocking import Client
-from ottla.client.errors import ClientError
-from ottla.model.ids import TopicId, topic_id_text
-from ottla.spark.errors import refuse
+from ottla.spark.checkpoint import SINK_LOG, place_here
+from ottla.spark.errors import OptionRefused, refuse
+from ottla.spark.jobs.archive import CHECKPOINT
 from ottla.spark.jobs.archives import Archive
-from ottla.spark.jobs.report import Report, Table
-from ottla.spark.jobs.streams import Tell
-from ottla.spark.kafka_settings import kafka_settings
-from ottla.spark.offsets import settled_topics, unreachable
+from ottla.spark.jobs.cluster import Target, find_target
+from ottla.spark.jobs.report import Progress, Report, Table
 
 Reached = dict[str, dict[str, int]]
 
@@ -35,15 +34,24 @@ class ReplayOptions:
     by_key: bool = False
 
 
-def run(spark: SparkSession, options: ReplayOptions, tell: Tell) -> Report:
-    """Write what was not written before."""
+def check(options: ReplayOptions) -> None:
+    """Refuse what can be seen to be wrong without Spark."""
+    place = place_here(options.directory)
+    if place is not None and not place.is_dir():
+        raise _no_archive(options.directory, "there is no such directory")
+    if place is not None and not os.access(place, os.W_OK | os.X_OK):
+        why = "it may not be written to, and how far a replay came is noted in it"
+        raise refuse("from", options.directory, why, "get that right, or copy the archive")
+
+
+def run(spark: SparkSession, options: ReplayOptions, progress: Progress) -> Report:
+    """Write what was not written before, if the topic can take all of it."""
     archive = Archive(spark, options.directory)
-    if not archive.exists():
-        raise refuse("from", options.directory, "there is no such directory", "name that of an archive")
+    check_archive(archive)
     note = f"_replayed-{options.topic}.json"
     notes: dict[str, Reached] = json.loads(archive.note(note) or "{}")
-    target = target_of(options)
-    reached: Reached = notes.get(target or "", {})
+    target = find_target(options.topic, options.bootstrap_servers)
+    reached: Reached = notes.get(target.id, {}) if target is not None else {}
     rows = _not_yet(archive.rows(), options.source_topic, reached).persist()
     found = (
         rows.groupBy("topic", "partition")
@@ -51,14 +59,17 @@ def run(spark: SparkSession, options: ReplayOptions, tell: Tell) -> Report:
         .orderBy("topic", "partition")
         .collect()
     )
+    if not found:
+        check_source_topic(archive, options.source_topic)
+    target = fit_for(found, target, options)
     total = sum(row["records"] for row in found)
-    tell(f"{total} records to replay from {len(found)} partitions")
+    progress.tell(f"{total} records to replay from {len(found)} partitions")
     if total:
+        progress.left = f"some of {total} records may be in {options.topic}; another run writes all again"
         _write(rows, options, partitions=len(found))
         for row in found:
             reached.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
-        if (noted := target or target_of(options)) is not None:
-            archive.write_note(note, json.dumps(notes | {noted: reached}))
+        archive.write_note(note, json.dumps(notes | {target.id: reached}))
     rows.unpersist()
     table = Table(
         "replayed",
@@ -68,16 +79,42 @@ def run(spark: SparkSession, options: ReplayOptions, tell: Tell) -> Report:
     return Report(f"{total} records replayed into {options.topic}", [table])
 
 
-def target_of(options: ReplayOptions) -> str | None:
-    """The cluster's id and the topic's, for the note; ``None`` while there is no such topic."""
-    kafka = kafka_settings({"kafka.bootstrap.servers": options.bootstrap_servers}, is_sink=False)
-    with Client(kafka.client) as client:
-        try:
-            response = client.run(settled_topics, [options.topic])
-        except ClientError as error:
-            raise unreachable(kafka, error) from error
-    (topic,) = response.topics
-    return None if topic.error_code else f"{response.cluster_id}/{topic_id_text(TopicId(topic.topic_id))}"
+def check_archive(archive: Archive) -> None:
+    """Refuse a directory that holds none."""
+    if not archive.exists():
+        raise _no_archive(archive.location, "there is no such directory")
+    if not (archive.has(SINK_LOG) or archive.has(CHECKPOINT)):
+        raise _no_archive(archive.location, f"it holds no archive: there is no {SINK_LOG} in it")
+
+
+def _no_archive(location: str, why: str) -> OptionRefused:
+    return refuse("from", location, why, "name the directory that the job archive wrote to (its --to)")
+
+
+def check_source_topic(archive: Archive, source_topic: str | None) -> None:
+    """Refuse to find nothing to replay of a topic that was never archived."""
+    held = sorted(row["topic"] for row in archive.rows().select("topic").distinct().collect())
+    if source_topic is not None and source_topic not in held:
+        why = f"the archive holds no record of it, but of {', '.join(held) or 'no topic'}"
+        raise refuse("source-topic", source_topic, why, "choose one of these, or leave it out for all")
+
+
+def fit_for(found: Sequence[Row], target: Target | None, options: ReplayOptions) -> Target:
+    """The topic, if it is there and has a partition for each that is replayed; a replay cut short in the
+    middle would leave half of it."""
+    needed = max((row["partition"] + 1 for row in found), default=1)
+    flags = f"--topic {options.topic} --partitions {needed}"
+    if target is None:
+        remedy = f"make it: `ottla topics --create {flags}`"
+        raise refuse("topic", options.topic, "the cluster has no such topic, and nothing was written", remedy)
+    if target.partition_count < needed and not options.by_key:
+        why = (
+            f"it has {target.partition_count} of the {needed} partitions that the archive's records keep,"
+            " and nothing was written"
+        )
+        remedy = f"add partitions (`ottla topics --alter {flags}`), or let keys choose with --by-key"
+        raise refuse("topic", options.topic, why, remedy)
+    return target
 
 
 def _not_yet(archive: DataFrame, source_topic: str | None, reached: Reached) -> DataFrame:

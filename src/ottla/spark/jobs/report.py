@@ -1,7 +1,17 @@
-"""What a job has to say at its end: lines for people, and whether all is well."""
+"""What a job has to say: while it runs, when it is cut short, and at its end."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+
+Tell = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Progress:
+    """A job under way: ``tell`` shows a line, ``left`` is what it would leave if it were cut short now."""
+
+    tell: Tell
+    left: str = "nothing was written"
 
 
 @dataclass(slots=True)
@@ -24,6 +34,8 @@ class Report:
     def lines(self) -> Iterable[str]:
         """The report as plain text."""
         for table in self.tables:
+            if not table.rows:
+                continue
             yield table.title
             cells = [[str(name) for name in table.columns]]
             cells += [["-" if cell is None else str(cell) for cell in row] for row in table.rows]

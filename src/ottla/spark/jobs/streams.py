@@ -1,6 +1,6 @@
 """What the streaming jobs share: a source, a trigger, and progress while they run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -8,9 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.spark.errors import SparkRefused
+from ottla.spark.jobs.report import Progress
 
-Tell = Callable[[str], None]
 LOOK_S = 1.0
+ANOTHER_CHECKPOINT = "begin anew with another --checkpoint"
 
 
 def topic_stream(
@@ -34,26 +35,38 @@ def topic_stream(
     return reader.load()
 
 
-def run_to_end(writer: Any, follow_s: float | None, tell: Tell) -> int:
-    """Run a query over what there is, or (``follow_s``) until it is stopped; how many rows it has read."""
+def run_to_end(writer: Any, follow_s: float | None, progress: Progress, checkpoint: str, anew: str) -> int:
+    """Run a query over what there is, or (``follow_s``) for ever; how many rows it has read.
+
+    ``anew``: what to do where data are lost, since jobs do not read on without them.
+    """
     trigger = {"availableNow": True} if follow_s is None else {"processingTime": f"{follow_s} seconds"}
     query: StreamingQuery = writer.trigger(**trigger).start()
     seen, rows = -1, 0
     try:
         while True:
+            progress.left = (
+                f"{rows} records are done, in whole batches, as noted in {checkpoint};"
+                " the same command goes on from there"
+            )
             is_over = query.awaitTermination(int(LOOK_S))  # Raises what ended a query, at once or long ago.
-            for progress in query.recentProgress:
-                if progress["batchId"] > seen and progress["numInputRows"]:
-                    seen = progress["batchId"]
-                    rows += progress["numInputRows"]
-                    tell(f"batch {seen}: {progress['numInputRows']} records, {rows} in all")
+            for batch in query.recentProgress:
+                if batch["batchId"] > seen and batch["numInputRows"]:
+                    seen = batch["batchId"]
+                    rows += batch["numInputRows"]
+                    progress.tell(f"batch {seen}: {batch['numInputRows']} records, {rows} in all")
             if is_over:
                 return rows
-    except KeyboardInterrupt:
-        query.stop()
-        return rows
     except StreamingQueryException as error:
-        raise explained(error) from error
+        raise _told_for_jobs(explained(error), anew) from error
+
+
+def _told_for_jobs(error: Exception, anew: str) -> Exception:
+    """Lost data have another remedy here than in other queries: a job has no ``failOnDataLoss``."""
+    if not isinstance(error, SparkRefused):
+        return error
+    what, separator, _ = error.what.partition("; with failOnDataLoss=false")
+    return SparkRefused(what, anew) if separator else error
 
 
 def explained(error: Exception) -> Exception:
@@ -64,3 +77,11 @@ def explained(error: Exception) -> Exception:
             what, _, remedy = text.rpartition("; ")
             return SparkRefused(what, remedy)
     return error
+
+
+def spark_said(error: Exception) -> str:
+    """The one line in Spark's error that says what was wrong; the rest of it are stacks."""
+    first, _, rest = str(error).strip().partition("\n")
+    if first.startswith("An error occurred while calling"):
+        first = rest.strip().partition("\n")[0].removeprefix(": ")
+    return first.partition("terminated with exception: ")[2] or first

@@ -8,10 +8,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StringType, StructField, StructType
 
-from ottla.spark.checkpoint import check_checkpoint
+from ottla.spark.checkpoint import check_checkpoint, claim_checkpoint, has_begun
 from ottla.spark.errors import refuse
-from ottla.spark.jobs.report import Report, Table
-from ottla.spark.jobs.streams import Tell, run_to_end, topic_stream
+from ottla.spark.jobs.cluster import check_sources, check_target
+from ottla.spark.jobs.report import Progress, Report, Table
+from ottla.spark.jobs.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
 
 UNREADABLE = "_unreadable"
 CAUSE = "_cause"
@@ -38,9 +39,19 @@ class ValidateOptions:
     follow_s: float | None = None
 
 
-def run(spark: SparkSession, options: ValidateOptions, tell: Tell) -> Report:
-    """Check what is new since the last run."""
+def check(options: ValidateOptions) -> None:
+    """Refuse what can be seen to be wrong without Spark."""
+    if not has_begun(options.checkpoint):  # Else the query knows best what is gone.
+        check_sources("topic", options.topic, options.bootstrap_servers)
+    for target in (options.dead_letter_topic, options.valid_topic):
+        if target is not None:
+            check_target(target, options.bootstrap_servers)
     check_checkpoint("checkpoint", options.checkpoint)
+    claim_checkpoint("checkpoint", options.checkpoint, "validate")
+
+
+def run(spark: SparkSession, options: ValidateOptions, progress: Progress) -> Report:
+    """Check what is new since the last run."""
     schema = _schema(options.schema)
     counts: dict[str, int] = {}
     stream = topic_stream(spark, options.bootstrap_servers, options.topic)
@@ -56,7 +67,7 @@ def run(spark: SparkSession, options: ValidateOptions, tell: Tell) -> Report:
         judged.unpersist()
 
     writer = stream.writeStream.foreachBatch(check).option("checkpointLocation", options.checkpoint)
-    rows = run_to_end(writer, options.follow_s, tell)
+    rows = run_to_end(writer, options.follow_s, progress, options.checkpoint, ANOTHER_CHECKPOINT)
     good = counts.pop("", 0)
     table = Table("bad records", ("cause", "records"), [*sorted(counts.items())])
     return Report(

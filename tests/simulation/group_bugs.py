@@ -1,0 +1,206 @@
+"""Planted bugs of groups: of their coordinator, and of Ottla's own members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.broker.coordinator_host import OFFSETS_TOPIC, CoordinatorHost, _batch_of
+from ottla.broker.partitions import Partitions
+from ottla.broker.promises import InternalAppend
+from ottla.broker.waiting import Deadlines
+from ottla.client.group.core import GroupConsumerCore
+from ottla.client.group.membership import Membership
+from ottla.coordinator.group import answers
+from ottla.coordinator.group.core import GroupShard
+from ottla.coordinator.group.group import Group
+from ottla.coordinator.group.members import NOBODY, Member
+from ottla.coordinator.group.offsets import Offsets
+from ottla.coordinator.group.rebalance import Rebalance
+from ottla.coordinator.group.states import GroupState
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from simulation.planting import replaced
+
+# The coordinator
+
+
+def deleted_offsets_come_back() -> Any:
+    """An offset that was deleted while a commit was on its way is there again once that is written."""
+
+    def forget(self: Offsets, turn: Any, group: Group, *arguments: Any) -> None:
+        original(self, turn, group, *arguments)
+        group.forgotten.clear()
+
+    original = Offsets.forget
+    return replaced(Offsets, "forget", forget)
+
+
+def buried_with_a_commit() -> Any:
+    """A group whose last offset is dropped is forgotten, though another commit is on its way."""
+
+    def bury(self: Offsets, turn: Any, group: Group) -> Any:
+        pending, group.pending_commits = group.pending_commits, {}
+        buried = original(self, turn, group)
+        group.pending_commits = pending
+        return buried
+
+    original = Offsets._bury_if_dead
+    return replaced(Offsets, "_bury_if_dead", bury)
+
+
+def stable_after_the_first_of_two() -> Any:
+    """An offset counts as stable when the first of two commits is written."""
+
+    def settled(self: Group, partitions: Any) -> None:
+        original(self, partitions)
+        for partition in partitions:
+            self.pending_commits.pop(partition, None)
+
+    original = Group.commits_settled
+    return replaced(Group, "commits_settled", settled)
+
+
+def nobody_is_missed_after_a_move() -> Any:
+    """A new coordinator does not watch over the members that it finds in the log."""
+    return replaced(GroupShard, "loaded", lambda self, now: [])
+
+
+class _ToTheWatermark:
+    """A log that ends where it is surely committed."""
+
+    def __init__(self, log: Any) -> None:
+        self.log_start_offset, self.end_offset, self.read = log.log_start_offset, log.high_watermark, log.read
+
+
+def loaded_to_the_watermark() -> Any:
+    """A new coordinator reads to the watermark that it knows, which lags behind what was acknowledged."""
+
+    def log(self: Partitions, partition: TopicPartition) -> Any:
+        found = original(self, partition)
+        return _ToTheWatermark(found) if found is not None and partition.topic == OFFSETS_TOPIC else found
+
+    original = Partitions.log
+    return replaced(Partitions, "log", log)
+
+
+def word_of_another_term() -> Any:
+    """A write of the coordinator's term before is taken for one of this term with the same number."""
+
+    def append(self: CoordinatorHost, number: int, shard: Any, write: Any) -> None:
+        groups = self._node.config.groups
+
+        def settled(error: ErrorCode) -> None:
+            now = self._shards.get(number)
+            if now is not None:
+                self.perform(number, now.core.appended(write.ticket, error, self.now()))
+
+        self._node.partitions.append_internal(
+            TopicPartition(OFFSETS_TOPIC, number),
+            _batch_of(write, self._node.clock.wall_ms()),
+            groups.offsets_commit_required_acks if write.acks is None else write.acks,
+            groups.offsets_commit_timeout_ms,
+            settled,
+        )
+
+    return replaced(CoordinatorHost, "_append", append)
+
+
+def commits_wait_for_ever() -> Any:
+    """A coordinator's write that no follower takes is never given up."""
+
+    def add(self: Deadlines, parked: Any, delay_ms: int) -> None:
+        if not isinstance(parked, InternalAppend):
+            original(self, parked, delay_ms)
+
+    original = Deadlines.add
+    return replaced(Deadlines, "add", add)
+
+
+def the_gone_are_waited_for() -> Any:
+    """A group that gathers waits on for a member that has left or died."""
+
+    def remove(self: Rebalance, turn: Any, group: Group, member: Member) -> None:
+        self._answer_join(turn, member, answers.join_refused(NOBODY, ErrorCode.UNKNOWN_MEMBER_ID))
+        self._answer_sync(turn, member, answers.sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+        group.remove(member.member_id)
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            self.gather(turn, group)
+
+    return replaced(Rebalance, "remove", remove)
+
+
+def leaders_join_in_vain() -> Any:
+    """A leader that joins again, because its topics have grown, is told that nothing has changed."""
+
+    def join_known(self: Rebalance, turn: Any, group: Group, token: int, request: Any) -> None:
+        member = group.members.get(request.member_id)
+        is_same = member is not None and member.offers_the_same(request.protocols)
+        if member is not None and is_same and group.state is GroupState.STABLE:
+            turn.answer(token, answers.joined(group, member, tells_members=False))
+        else:
+            original(self, turn, group, token, request)
+
+    original = Rebalance._join_known
+    return replaced(Rebalance, "_join_known", join_known)
+
+
+def returned_leaders_lead_no_more() -> Any:
+    """A static leader that comes back under a new id leaves its group without a leader."""
+
+    def rename(self: Group, *arguments: Any) -> Member:
+        leader = self.leader
+        member = original(self, *arguments)
+        self.leader = leader
+        return member
+
+    original = Group.rename_static
+    return replaced(Group, "rename_static", rename)
+
+
+# Ottla's own members
+
+
+def refused_commits_are_taken_for_done() -> Any:
+    """A member does not commit again what a coordinator has refused."""
+
+    def commit(self: GroupConsumerCore, given: Any) -> Any:
+        new = {tp: at for tp, at in given.items() if self._committed.get(tp) != at.offset}
+        if new:
+            self._committed.update({tp: at.offset for tp, at in new.items()})
+            yield from self.membership.commit(new)
+
+    return replaced(GroupConsumerCore, "_commit", commit)
+
+
+def handed_out_means_done() -> Any:
+    """A member commits by itself what its program was given just now, and may die over."""
+
+    def take(self: GroupConsumerCore, count_max: int) -> Any:
+        taken = original(self, count_max)
+        self._processed = self.fetching.positions()
+        return taken
+
+    original = GroupConsumerCore.take
+    return replaced(GroupConsumerCore, "take", take)
+
+
+def no_second_round() -> Any:
+    """A cooperative member that gave partitions up does not join again, so that nobody gets them."""
+
+    def join(self: Membership) -> Any:
+        yield from original(self)
+        self.is_stable = True
+
+    original = Membership._join
+    return replaced(Membership, "_join", join)
+
+
+def added_while_away() -> Any:
+    """A static leader that comes back takes the partitions of now for those that were shared out."""
+
+    def counts(self: Membership, topics: Any) -> Any:
+        yield from original(self, topics)
+        return self._counts_of(topics)
+
+    original = Membership._counts_shared
+    return replaced(Membership, "_counts_shared", counts)
