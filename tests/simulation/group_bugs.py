@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.broker.coordinator_host import OFFSETS_TOPIC, CoordinatorHost, _batch_of
+from ottla.broker.coordinator_host import OFFSETS_TOPIC
+from ottla.broker.coordinator_loading import Loading
 from ottla.broker.partitions import Partitions
 from ottla.broker.promises import InternalAppend
 from ottla.broker.waiting import Deadlines
@@ -83,26 +84,9 @@ def loaded_to_the_watermark() -> Any:
     return replaced(Partitions, "log", log)
 
 
-def word_of_another_term() -> Any:
-    """A write of the coordinator's term before is taken for one of this term with the same number."""
-
-    def append(self: CoordinatorHost, number: int, shard: Any, write: Any) -> None:
-        groups = self._node.config.groups
-
-        def settled(error: ErrorCode) -> None:
-            now = self._shards.get(number)
-            if now is not None:
-                self.perform(number, now.core.appended(write.ticket, error, self.now()))
-
-        self._node.partitions.append_internal(
-            TopicPartition(OFFSETS_TOPIC, number),
-            _batch_of(write, self._node.clock.wall_ms()),
-            groups.offsets_commit_required_acks if write.acks is None else write.acks,
-            groups.offsets_commit_timeout_ms,
-            settled,
-        )
-
-    return replaced(CoordinatorHost, "_append", append)
+def served_before_it_is_safe() -> Any:
+    """A new coordinator serves what it read at once, though the next leader may lack the end of it."""
+    return replaced(Loading, "_is_safe", lambda self: True)
 
 
 def commits_wait_for_ever() -> Any:

@@ -83,7 +83,7 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         group_bugs.stable_after_the_first_of_two,
         group_bugs.nobody_is_missed_after_a_move,
         group_bugs.loaded_to_the_watermark,
-        group_bugs.word_of_another_term,
+        group_bugs.served_before_it_is_safe,
         group_bugs.commits_wait_for_ever,
         group_bugs.the_gone_are_waited_for,
         group_bugs.leaders_join_in_vain,

@@ -96,7 +96,7 @@ STEERED: dict[str, Steer] = {
             "stable_after_the_first_of_two",
             "nobody_is_missed_after_a_move",
             "loaded_to_the_watermark",
-            "word_of_another_term",
+            "served_before_it_is_safe",
             "commits_wait_for_ever",
             "the_gone_are_waited_for",
             "leaders_join_in_vain",

@@ -38,7 +38,7 @@ HEARING_MS = 500
 class Shard:
     """One offsets partition led here: loading first, then serving."""
 
-    __slots__ = ("core", "epoch", "hears_until_ms", "loading", "timer")
+    __slots__ = ("core", "early_markers", "epoch", "hears_until_ms", "loading", "timer")
 
     def __init__(self, core: GroupShard, epoch: int) -> None:
         self.core = core
@@ -47,6 +47,8 @@ class Shard:
         self.timer: Timer | None = None
         self.hears_until_ms = 0
         """Nobody's time is up before that."""
+        self.early_markers: list[tuple[int, bool]] = []
+        """Producer and outcome of the transactions that ended while the groups were loading."""
 
 
 class CoordinatorHost:
@@ -118,6 +120,8 @@ class CoordinatorHost:
         shard.loading = None
         shard.core.groups.update(loader.groups())
         shard.core.state.transactions = loader.transactions
+        for producer_id, is_commit in shard.early_markers:
+            shard.core.end_transaction(producer_id, is_commit=is_commit)
         log.info(
             "groups loaded partition=%s groups=%d unreadable=%d",
             partition,
@@ -144,10 +148,18 @@ class CoordinatorHost:
         log.info("groups unloaded partition=%s epoch=%d", partition, shard.epoch)
 
     def on_marker(self, partition: TopicPartition, producer_id: int, *, is_commit: bool) -> None:
-        """The marker of a transaction is committed; a load under way finds it in the log by itself."""
+        """The marker of a transaction is committed.
+
+        A load under way may be past the marker's place in the log, or still before it: then the transaction
+        ends twice, which changes nothing, as no other of this producer can have begun here meanwhile.
+        """
         shard = self._shards.get(partition.partition) if partition.topic == OFFSETS_TOPIC else None
-        if shard is not None and shard.loading is None:
+        if shard is None:
+            return
+        if shard.loading is None:
             shard.core.end_transaction(producer_id, is_commit=is_commit)
+        else:
+            shard.early_markers.append((producer_id, is_commit))
 
     def on_metadata_changed(self, change: MetadataChange) -> None:
         """Topics that are gone take their committed offsets with them."""

@@ -1,4 +1,9 @@
-"""Reading an offsets partition from its start to its end, a slice at a time so that nobody waits."""
+"""Reading an offsets partition from its start to its end, a slice at a time so that nobody waits.
+
+What was read counts only once all that may lead next hold it, too. A follower that is elected does not know
+what of its log's end was acknowledged; if it served from there and lost the partition to a shorter log, its
+successor would count the same generation again, or take back an offset that somebody has read.
+"""
 
 import logging
 from collections.abc import Callable
@@ -23,6 +28,9 @@ SLICE_BYTES = 64 * 1024
 
 GROUPS_PER_TURN = 200
 """How many groups are made of what was read before others get their turn."""
+
+LOOK_AGAIN_MS = 10
+"""How soon it is looked again whether the followers in sync hold what was read."""
 
 
 class Loading:
@@ -63,10 +71,25 @@ class Loading:
             self._make_some()
 
     def _make_some(self) -> None:
-        if self._loader.make_some(GROUPS_PER_TURN):
+        if not self._loader.make_some(GROUPS_PER_TURN):
+            self._timer = self._node.timers.after(0, self._make_some)
+        elif self._is_safe():
             self._done(self._loader)
         else:
-            self._timer = self._node.timers.after(0, self._make_some)
+            log.info("groups wait for the followers in sync partition=%s end=%s", self._partition, self._next)
+            self._look_again()
+
+    def _look_again(self) -> None:
+        if self._is_safe():
+            self._done(self._loader)
+        else:
+            self._timer = self._node.timers.after(LOOK_AGAIN_MS, self._look_again)
+
+    def _is_safe(self) -> bool:
+        """Do all that may lead next hold what was read? Whoever loses the leadership cancels the load."""
+        assert self._next is not None, "first it is read"
+        partition = self._node.partitions.find(*self._partition)
+        return partition is not None and partition.leader is not None and partition.leader.is_safe(self._next)
 
     def _take(self, data: bytes, end: int) -> int:
         """Apply the whole batches of a slice; what cannot be read is skipped, and said."""

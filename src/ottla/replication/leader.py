@@ -248,6 +248,18 @@ class PartitionLeader:
         """Until the high watermark reaches this epoch's start a client could see offsets go back."""
         return self.high_watermark >= self.epoch_start_offset
 
+    def is_safe(self, end_offset: int) -> bool:
+        """Do all that may lead next hold everything before this offset?
+
+        The high watermark says so as well, but it stands still while too few are in sync.
+        """
+        if self.high_watermark >= end_offset:
+            return True
+        maximal = self.isr.maximal
+        return all(
+            self.followers[each].end_offset >= end_offset for each in maximal if each in self.followers
+        )
+
     def low_watermark(self, log_start_offset: int, live: Set[BrokerId]) -> int:
         """The lowest log start among the live replicas: what DeleteRecords waits for."""
         starts = [p.log_start_offset for broker, p in self.followers.items() if broker in live]

@@ -14,10 +14,11 @@ from ottla.coordinator.group.group import Group
 from ottla.coordinator.group.loader import Loader
 from ottla.coordinator.group.records import offset_record
 from ottla.model.errors import LogDirectoryFailed
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.records.batch import MAGIC_AT
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
+from ottla.replication.leader import PartitionLeader
 
 PARTITION = TopicPartition("__consumer_offsets", 0)
 ORDERS_0 = TopicPartition("orders", 0)
@@ -51,16 +52,20 @@ class StillLog:
 
 
 class Node:
-    """A node that has one log and runs its timers when it is told to."""
+    """A node that has one log, leads its partition alone, and runs its timers when it is told to."""
 
     def __init__(self, log: StillLog) -> None:
         self._log = log
+        self.leader = PartitionLeader(BrokerId(1), min_insync_replicas=1, lag_time_max_ms=30_000)
         self._due: list[Callable[[], None]] = []
         self.partitions = self
         self.timers = self
 
     def log(self, partition: TopicPartition) -> StillLog:
         return self._log
+
+    def find(self, topic: str, partition: int) -> Node:
+        return self
 
     def after(self, delay_ms: int, run: Callable[[], None]) -> None:
         self._due.append(run)

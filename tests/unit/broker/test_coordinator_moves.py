@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.coordinator_host import OFFSETS_TOPIC
+from ottla.broker.coordinator_loading import LOOK_AGAIN_MS
 from ottla.config.areas import BrokerConfig
 from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.records import offset_record
@@ -201,23 +202,63 @@ def test_a_group_does_not_wait_for_the_deadline_of_a_more_patient_one() -> None:
     assert broker.joined(waiting).error_code == ErrorCode.NONE
 
 
-def test_a_write_of_the_term_before_says_nothing_of_a_commit_in_this_one() -> None:
+def taken_over_with_an_unfollowed_end() -> Coordinator:
+    """Broker 1 wrote a commit of 5 that broker 2, though in sync, did not fetch; then it was elected anew."""
     broker = Coordinator()
     broker.lead_offsets(isr=(ME, SECOND))
     broker.advance(LOAD_MS)
     before = broker.commit_and_wait(5)
-    written = broker.log.end_offset
-
     broker.lead_offsets(epoch=broker.epoch + 2, isr=(ME, SECOND))
     assert broker.commit_answered(before) is ErrorCode.NOT_COORDINATOR
     broker.advance(LOAD_MS)
-    after = broker.commit_and_wait(6)
-    broker.fetch_now(written, replica=SECOND)
+    return broker
 
-    assert broker.log.high_watermark == written
-    assert broker.commit_answered(after) is None
-    broker.fetch_now(broker.log.end_offset, replica=SECOND)
-    assert broker.commit_answered(after) is ErrorCode.NONE
+
+def test_nothing_is_told_of_a_log_whose_end_the_next_leader_may_lack() -> None:
+    """It would be another's to count the same generation, and the same offsets, once more."""
+    broker = taken_over_with_an_unfollowed_end()
+    end = broker.log.end_offset
+
+    assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.fetch_now(end - 1, replica=SECOND)
+    broker.advance(LOAD_MS)
+    assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.fetch_now(end, replica=SECOND)
+    broker.advance(LOOK_AGAIN_MS)
+
+    assert broker.log.high_watermark == end
+    assert broker.committed() == 5
+
+
+def test_members_beat_on_while_the_end_of_the_log_is_not_yet_safe() -> None:
+    broker = taken_over_with_an_unfollowed_end()
+
+    beat = HeartbeatRequest(group_id=GROUP, generation_id=3, member_id="somebody")
+
+    assert broker.ask(beat, 4).error_code == ErrorCode.NONE
+
+
+def test_a_load_that_waits_for_a_follower_ends_with_the_leadership() -> None:
+    broker = taken_over_with_an_unfollowed_end()
+
+    broker.follow(SECOND)
+    broker.advance(LOAD_MS)
+
+    assert broker.committed() is ErrorCode.NOT_COORDINATOR
+
+
+def test_offsets_are_told_though_too_few_replicas_are_in_sync_to_commit() -> None:
+    """The watermark stands still then, but nobody else may lead."""
+    broker = Coordinator(a_config(**{"min.insync.replicas": "2"}))
+    broker.lead_offsets(isr=(ME, SECOND))
+    broker.advance(LOAD_MS)
+    broker.commit_and_wait(5)
+
+    broker.lead_offsets(epoch=broker.epoch + 2, isr=(ME,))
+    broker.advance(LOAD_MS)
+
+    assert broker.log.high_watermark < broker.log.end_offset
+    assert broker.committed() == 5
 
 
 def test_a_commit_that_no_follower_takes_is_answered_in_the_end() -> None:
@@ -255,30 +296,35 @@ def test_a_deleted_group_does_not_come_back_though_too_few_replicas_are_in_sync(
 # -- offsets in transactions ---------------------------------------------------------------------
 
 
-def taken_over_in_a_transaction() -> Coordinator:
+def taken_over_in_a_transaction(isr: tuple[int, ...] = (ME,)) -> Coordinator:
     """Another kind of coordinator wrote an offset of 9 in a transaction that is still open."""
     broker = Coordinator()
     broker.lead_offsets()
     broker.advance(LOAD_MS)
     broker.commit(5)
+    broker.lead_offsets(isr=isr)
     key, value = offset_record(GROUP, TopicPartition(TOPIC, 0), CommittedOffset(9, -1, "", 0))
     batch = build_batch(
         [Record(key, value)], producer_id=77, producer_epoch=0, base_sequence=0, is_transactional=True
     )
     broker.node.partitions.append_internal(TopicPartition(OFFSETS_TOPIC, 0), batch, 1, 1_000, lambda _: None)
-    broker.lead_offsets(epoch=broker.epoch + 2)
+    broker.lead_offsets(epoch=broker.epoch + 2, isr=isr)
     broker.advance(LOAD_MS)
     return broker
 
 
-def end_transaction(broker: Coordinator, *, is_commit: bool) -> int:
+def a_marker(*, is_commit: bool) -> WriteTxnMarkersRequest:
     marker = WritableTxnMarker(
         producer_id=77,
         producer_epoch=0,
         transaction_result=is_commit,
         topics=[WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=(0,))],
     )
-    answer = broker.ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+    return WriteTxnMarkersRequest(markers=[marker])
+
+
+def end_transaction(broker: Coordinator, *, is_commit: bool) -> int:
+    answer = broker.ask(a_marker(is_commit=is_commit), 1)
     return int(answer.markers[0].topics[0].partitions[0].error_code)
 
 
@@ -289,6 +335,18 @@ def test_an_open_transactions_offset_is_unstable_until_its_marker() -> None:
     assert stable is ErrorCode.UNSTABLE_OFFSET_COMMIT
     assert broker.committed() == 5
     assert end_transaction(broker, is_commit=True) == 0
+    assert broker.committed(require_stable=True) == 9
+
+
+def test_a_transaction_that_ends_when_the_log_is_read_and_not_yet_safe_counts() -> None:
+    broker = taken_over_in_a_transaction(isr=(ME, SECOND))
+    assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.send(broker.connect(), a_marker(is_commit=True), 1)
+
+    broker.fetch_now(broker.log.end_offset, replica=SECOND)
+    assert broker.committed() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.advance(LOOK_AGAIN_MS)
+
     assert broker.committed(require_stable=True) == 9
 
 
