@@ -21,6 +21,7 @@ from ottla.wire.codec import decode_prefix
 from ottla.wire.headers import decode_request_header, decode_response, frame_request, frame_response
 from ottla.wire.keys import ApiKey
 from support.apache import ApacheBroker, ApacheZooKeeper, run_tool
+from support.broker_process import wait_all_usable
 from support.history import wait_for_all
 from support.recorder import Conversation, Recorder
 
@@ -78,8 +79,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordedClust
             stack.callback(broker.stop)
             recorders.append(recorder)
             brokers.append(broker)
-        for broker in brokers:
-            broker.wait_usable({1, 2})
+        wait_all_usable(brokers)
         cluster = RecordedCluster(recorders, ",".join(f"127.0.0.1:{each.port}" for each in recorders))
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         wait_for_all(admin.create_topics([NewTopic(name, 2, 2) for name in CLIENTS]))

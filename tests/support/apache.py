@@ -13,7 +13,14 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from support.broker_process import DEFAULTS, HOST, START_SECONDS_MAX, BrokerProcess, brokers_known_to
+from support.broker_process import (
+    DEFAULTS,
+    HOST,
+    START_SECONDS_MAX,
+    BrokerProcess,
+    brokers_known_to,
+    wait_all_usable,
+)
 from support.java_harness import JavaError, JavaHarness, java_harness
 from support.java_process import JavaProcess, java_command
 from support.lab import kafka_jars
@@ -160,8 +167,7 @@ class ApacheCluster:
         self.zookeeper.start()
         for broker in self.brokers.values():
             broker.launch()
-        for broker in self.brokers.values():
-            broker.wait_usable(frozenset(self.brokers))
+        wait_all_usable(self.brokers.values())
 
     def stop(self) -> None:
         for broker in self.brokers.values():

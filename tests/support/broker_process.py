@@ -6,7 +6,7 @@ import socket
 import struct
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -73,16 +73,29 @@ class BrokerProcess(ABC):
         self._life_starts_at = len(self.log_text()) if self.log_file.exists() else 0
         self._process = JavaProcess(self.command(settings), self.log_file)
 
-    def wait_usable(self, brokers: frozenset[int] | set[int] | None = None) -> None:
-        """Wait until this broker's own Metadata lists these brokers (itself, if none are named)."""
+    def wait_usable(
+        self,
+        brokers: frozenset[int] | set[int] | None = None,
+        beside: Collection[BrokerProcess] = (),
+    ) -> None:
+        """Wait until this broker's own Metadata lists these brokers (itself, if none are named).
+
+        If one of those that start ``beside`` it has ended, there is nothing to wait for.
+        """
         expected = frozenset(brokers or {self.broker_id})
-        process = self._running()
+        starting = (self, *beside)
 
         def lists_all() -> bool:
-            assert process.is_running, f"broker {self.broker_id} ended at start:\n{self.log_tail()}"
+            for each in starting:
+                assert each.is_running, f"broker {each.broker_id} ended at start:\n{each.log_tail()}"
             return expected <= brokers_known_to(self.port)
 
-        wait_until(lists_all, f"broker {self.broker_id} lists brokers {sorted(expected)}", START_SECONDS_MAX)
+        def how_it_stands() -> str:
+            logs = "\n".join(f"broker {each.broker_id}:\n{each.log_tail()}" for each in starting)
+            known = sorted(brokers_known_to(self.port))
+            return f"broker {self.broker_id} lists brokers {sorted(expected)}, not {known}\n{logs}"
+
+        wait_until(lists_all, how_it_stands, START_SECONDS_MAX)
 
     def start(self, brokers: frozenset[int] | set[int] | None = None) -> None:
         """Start and wait until usable."""
@@ -147,6 +160,12 @@ class BrokerProcess(ABC):
     def _running(self) -> JavaProcess:
         assert self._process is not None, f"broker {self.broker_id} was never started"
         return self._process
+
+
+def wait_all_usable(brokers: Collection[BrokerProcess]) -> None:
+    """Wait until each of these, which start together, lists all of them."""
+    for broker in brokers:
+        broker.wait_usable(frozenset(each.broker_id for each in brokers), beside=brokers)
 
 
 def brokers_known_to(port: int) -> frozenset[int]:

@@ -18,6 +18,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from support.apache import ApacheBroker, ApacheZooKeeper, wait_until_unregistered
+from support.broker_process import wait_all_usable
 from support.deaths import end_session
 from support.ottla_broker import OttlaBroker
 from support.ports import free_port
@@ -82,8 +83,7 @@ class MixedCluster:
         first.start()
         for broker in others:
             broker.launch()
-        for broker in self.brokers.values():
-            broker.wait_usable(frozenset(self.brokers))
+        wait_all_usable(self.brokers.values())
 
     def stop(self) -> None:
         if self._zk is not None:
@@ -136,8 +136,7 @@ class MixedCluster:
                 broker.resume()
             else:
                 self.start_again(number)
-        for broker in self.brokers.values():
-            broker.wait_usable(frozenset(self.brokers))
+        wait_all_usable(self.brokers.values())
 
     def mend(self) -> None:
         """Everyone is back, and no topic and no order is left."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.broker_process import BrokerProcess
+from support.broker_process import BrokerProcess, wait_all_usable
 
 
 class OttlaBroker(BrokerProcess):
@@ -25,8 +25,7 @@ def ottla_brokers(*brokers: OttlaBroker) -> Iterator[None]:
     try:
         for broker in brokers:
             broker.launch()
-        for broker in brokers:
-            broker.wait_usable({each.broker_id for each in brokers})
+        wait_all_usable(brokers)
         yield
     finally:
         for broker in brokers:

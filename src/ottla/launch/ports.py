@@ -21,7 +21,7 @@ def free_ports(count: int) -> list[int]:
     They lie below those that the kernel gives to outgoing connections, where there is room: one of these
     could take the port before its owner listens on it, or while its owner is down.
     """
-    below = range(FIRST_PORT, _first_outgoing_port())
+    below = range(FIRST_PORT, lowest_outgoing_port())
     wished = iter(_entropy.sample(below, min(len(below), 20 * count)))
     ports: list[int] = []
     with ExitStack() as held:
@@ -37,7 +37,8 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def _first_outgoing_port() -> int:
+def lowest_outgoing_port() -> int:
+    """Where the ports begin that the kernel gives to outgoing connections."""
     try:
         return int(OUTGOING_PORTS.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):
