@@ -70,9 +70,15 @@ class CoordinatorHost:
         return coordinating_partition(group_id, count or planned)
 
     def find(self, group_id: str) -> tuple[GroupShard, int] | ErrorCode:
-        """The shard of a group and its partition, or why this broker cannot answer for it."""
+        """The shard of a group and its partition, or why this broker cannot answer for it.
+
+        One whose session ended lost its partitions with it, though nobody may have told it yet who has them
+        now: what it knows of them is old.
+        """
         if not fits_string(group_id):
             return ErrorCode.INVALID_GROUP_ID
+        if self._node.is_untold:
+            return ErrorCode.NOT_COORDINATOR
         partition = self.partition_of(group_id)
         shard = self._shards.get(partition)
         if shard is None:

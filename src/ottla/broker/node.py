@@ -266,11 +266,15 @@ class Node:
         """Requests are refused from now on."""
         self.state = NodeState.STOPPING
 
+    @property
+    def is_untold(self) -> bool:
+        """The session ended, and no controller has said since what this broker leads."""
+        return self.assigned_as < self.registration.broker_epoch
+
     def may_be_deposed(self) -> bool:
         """Others may lead by now: ZooKeeper is out of reach, this process has just been frozen, or its
-        session ended and no controller has told it since what to lead."""
-        is_untold = self.assigned_as < self.registration.broker_epoch
-        return is_untold or not self.zk.is_connected or self.timers.late_ms() > FROZEN_MS
+        session ended."""
+        return self.is_untold or not self.zk.is_connected or self.timers.late_ms() > FROZEN_MS
 
     def begin_shutdown(self) -> None:
         """Leave in order: leaderships first, then clients, logs and the registration. Twice is once."""

@@ -16,6 +16,7 @@ from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.wire.apis.delete_groups import DeleteGroupsRequest
+from ottla.wire.apis.find_coordinator import FindCoordinatorRequest
 from ottla.wire.apis.heartbeat import HeartbeatRequest
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.apis.offset_commit import (
@@ -245,6 +246,23 @@ def test_a_load_that_waits_for_a_follower_ends_with_the_leadership() -> None:
     broker.advance(LOAD_MS)
 
     assert broker.committed() is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_coordinator_whose_session_ended_tells_nothing_until_it_is_told_what_it_leads() -> None:
+    """Its successor may have taken commits since."""
+    broker = Coordinator()
+    broker.lead_offsets()
+    broker.advance(LOAD_MS)
+    broker.commit(5)
+
+    broker.expire_session(new_session=99)
+
+    assert broker.committed() is ErrorCode.NOT_COORDINATOR
+    assert broker.commit(6) is ErrorCode.NOT_COORDINATOR
+    assert broker.ask(FindCoordinatorRequest(key=GROUP), 3).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.lead_offsets(epoch=broker.epoch + 1)
+    assert broker.committed() == 5
+    assert broker.ask(FindCoordinatorRequest(key=GROUP), 3).node_id == ME
 
 
 def test_offsets_are_told_though_too_few_replicas_are_in_sync_to_commit() -> None:

@@ -130,6 +130,20 @@ def test_a_cooperative_member_that_gave_something_up_joins_again_at_once() -> No
     assert heartbeats_between == 1, "nobody had to call it"
 
 
+def test_offsets_are_asked_of_the_coordinator_that_gave_the_share() -> None:
+    """One that was replaced and does not know it may be found meanwhile: it tells offsets of old."""
+    cluster = a_member()
+    cluster.scripted[ApiKey.FIND_COORDINATOR].extendleft(
+        [FindCoordinatorResponse(node_id=2, host="broker", port=9002)] * 3
+    )
+
+    gather(cluster)
+    wait_for(cluster, lambda: cluster.generation == 2)
+
+    assert {broker for broker, _, _ in cluster.requests(ApiKey.SYNC_GROUP)} == {1}
+    assert {broker for broker, _, _ in cluster.requests(ApiKey.OFFSET_FETCH)} == {1}
+
+
 def test_stable_offsets_are_asked_for() -> None:
     cluster = a_member()
 

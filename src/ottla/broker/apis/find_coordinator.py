@@ -85,7 +85,7 @@ def _find_group(node: "Node", request: Request, group: str) -> Coordinator:
     partition = coordinating_partition(group, len(offsets_topic.partitions))
     info = node.metadata.partition(TopicPartition(topic_names.OFFSETS_TOPIC, partition))
     endpoint = node.metadata.endpoint(info.leader, request.listener) if info is not None else None
-    if info is None or endpoint is None:
+    if info is None or endpoint is None or (info.leader == node.broker_id and node.is_untold):
         return _nobody(group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return _somebody(group, info.leader, endpoint)
 

@@ -76,10 +76,24 @@ def list_group_offsets(
     group: str,
     partitions: Iterable[TopicPartition] | None = None,
     *,
-    require_stable: bool = False,
     timeout_ms: int | None = None,
 ) -> Operation[dict[TopicPartition, OffsetFetchResponsePartitions]]:
     """The committed offsets of these partitions, or of all; one row each."""
+    response = yield from ask_coordinator(
+        engine,
+        group,
+        offsets_request(group, partitions),
+        OffsetFetchResponse,
+        lambda r: [row.error_code for row in r.groups],
+        timeout_ms=timeout_ms,
+    )
+    return offset_rows(response)
+
+
+def offsets_request(
+    group: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool = False
+) -> OffsetFetchRequest:
+    """What asks a coordinator for the committed offsets of these partitions, or of all."""
     topics: dict[str, OffsetFetchRequestTopics] | None = None
     if partitions is not None:
         topics = {}
@@ -87,14 +101,11 @@ def list_group_offsets(
             row = topics.setdefault(partition.topic, OffsetFetchRequestTopics(name=partition.topic))
             row.partition_indexes = (*row.partition_indexes, partition.partition)
     wanted = OffsetFetchRequestGroup(group_id=group, topics=None if topics is None else list(topics.values()))
-    response = yield from ask_coordinator(
-        engine,
-        group,
-        OffsetFetchRequest(groups=[wanted], require_stable=require_stable),
-        OffsetFetchResponse,
-        lambda r: [row.error_code for row in r.groups],
-        timeout_ms=timeout_ms,
-    )
+    return OffsetFetchRequest(groups=[wanted], require_stable=require_stable)
+
+
+def offset_rows(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetFetchResponsePartitions]:
+    """What it answered; an error of the whole group is raised."""
     answer = response.groups[0]
     raise_for(answer.error_code)
     return {TopicPartition(t.name, row.partition_index): row for t in answer.topics for row in t.partitions}

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from ottla.client.admin.groups import list_group_offsets
+from ottla.client.admin.groups import offset_rows, offsets_request
 from ottla.client.config import ConsumerConfig
 from ottla.client.engine.engine import Engine
-from ottla.client.engine.tasks import Operation, sleep
+from ottla.client.engine.tasks import BrokerLane, Operation, ask, sleep
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, OffsetOutOfRange
 from ottla.client.fetching.decoding import Position
 from ottla.client.fetching.fetcher import FetchCore
@@ -16,7 +16,7 @@ from ottla.client.group.membership import Membership
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
-from ottla.wire.apis.offset_fetch import OffsetFetchResponsePartitions
+from ottla.wire.apis.offset_fetch import OffsetFetchResponse, OffsetFetchResponsePartitions
 
 RETRY_MS = 200
 
@@ -100,8 +100,8 @@ class GroupConsumerCore:
             self._committed.pop(tp, None)
             self._processed.pop(tp, None)
 
-    def take_over(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
-        rows = yield from self._stable_offsets(partitions)
+    def take_over(self, partitions: frozenset[TopicPartition], coordinator: BrokerLane) -> Operation[None]:
+        rows = yield from self._stable_offsets(partitions, coordinator)
         starts: dict[TopicPartition, Position] = {}
         for tp in sorted(partitions):
             row = rows.get(tp)
@@ -114,14 +114,13 @@ class GroupConsumerCore:
         self.history.took_over(partitions)
 
     def _stable_offsets(
-        self, partitions: frozenset[TopicPartition]
+        self, partitions: frozenset[TopicPartition], coordinator: BrokerLane
     ) -> Operation[dict[TopicPartition, OffsetFetchResponsePartitions]]:
         """What is committed, once no transaction can change it; the group must not miss us meanwhile."""
         deadline_ms = self._engine.now_ms + self.membership.config.session_timeout_ms // 2
+        request = offsets_request(self.membership.group, sorted(partitions), require_stable=True)
         while True:
-            rows = yield from list_group_offsets(
-                self._engine, self.membership.group, sorted(partitions), require_stable=True
-            )
+            rows = offset_rows((yield from ask(coordinator, request, OffsetFetchResponse)))
             error = next((row.error_code for row in rows.values() if row.error_code), ErrorCode.NONE)
             if not error:
                 return rows

@@ -64,8 +64,8 @@ class Reader(Protocol):
     def give_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> Operation[None]:
         """Stop reading these; they are still ours to commit, unless they are lost already."""
 
-    def take_over(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
-        """Begin to read these too."""
+    def take_over(self, partitions: frozenset[TopicPartition], coordinator: BrokerLane) -> Operation[None]:
+        """Begin to read these too, from where this coordinator says."""
 
 
 class Membership:
@@ -256,29 +256,34 @@ class Membership:
         return self._coordinator
 
     def _join(self) -> Operation[None]:
+        """Enter the next generation and read the share of it.
+
+        All of it is asked of one coordinator. If looked for again, one might be found that was replaced
+        and does not know it: it can hand out no generation any more, but tells offsets of old.
+        """
         self.is_stable = False
         if self.owned and not self._is_cooperative:
             yield from self._drop(self.owned)
-        joined = yield from self._join_until_in()
+        lane = yield from self._find()
+        joined = yield from self._join_until_in(lane)
         self.member_id, self.generation = joined.member_id, joined.generation_id
         self.is_leader = joined.leader == joined.member_id
         shares: list[SyncGroupRequestAssignment] = []
         if self.is_leader:
-            shares = yield from self._share_out(joined)
-        share = yield from self._sync(joined, shares)
+            shares = yield from self._share_out(lane, joined)
+        share = yield from self._sync(lane, joined, shares)
         gone, more = self.owned - share, share - self.owned
         if gone:
             yield from self._drop(gone)
         if more:
-            yield from self._reader.take_over(more)
+            yield from self._reader.take_over(more, lane)
         self.owned = share
         self._last_share = Share(share, self.generation)
         self.is_stable = not (gone and self._is_cooperative)
         self._engine.fire(self.changed)
 
-    def _join_until_in(self) -> Operation[JoinGroupResponse]:
+    def _join_until_in(self, lane: BrokerLane) -> Operation[JoinGroupResponse]:
         while True:
-            lane = yield from self._find()
             request = JoinGroupRequest(
                 group_id=self.group,
                 session_timeout_ms=self.config.session_timeout_ms,
@@ -309,7 +314,9 @@ class Membership:
                 raise BrokerError(joined.error_code)
             return joined
 
-    def _share_out(self, joined: JoinGroupResponse) -> Operation[list[SyncGroupRequestAssignment]]:
+    def _share_out(
+        self, lane: BrokerLane, joined: JoinGroupResponse
+    ) -> Operation[list[SyncGroupRequestAssignment]]:
         """The leader's part: the partitions of all that members want, by the chosen assignor.
 
         A leader that came back to a group which keeps its shares (KIP-814) only watches the topics again;
@@ -326,7 +333,7 @@ class Membership:
         racks = racks_of(self._engine.metadata, topics)
         self._racks = racks if self._rack else {}
         if joined.skip_assignment:
-            self._counts = yield from self._counts_shared(topics)
+            self._counts = yield from self._counts_shared(lane, topics)
             return []
         shares = ASSIGNORS[name].assign(self._counts, members, racks)
         return [
@@ -338,10 +345,10 @@ class Membership:
         known = {name: self._engine.metadata.topic(name) for name in topics}
         return {name: len(info.partitions) if info is not None else 0 for name, info in known.items()}
 
-    def _counts_shared(self, topics: Iterable[str]) -> Operation[dict[str, int]]:
+    def _counts_shared(self, lane: BrokerLane, topics: Iterable[str]) -> Operation[dict[str, int]]:
         """How many partitions of each topic members have: what came since is nobody's, and looks new."""
         request = DescribeGroupsRequest(groups=(self.group,))
-        answer = yield from ask((yield from self._find()), request, DescribeGroupsResponse)
+        answer = yield from ask(lane, request, DescribeGroupsResponse)
         counts = dict.fromkeys(topics, 0)
         for row in answer.groups:
             if row.error_code:
@@ -353,7 +360,7 @@ class Membership:
         return counts
 
     def _sync(
-        self, joined: JoinGroupResponse, shares: list[SyncGroupRequestAssignment]
+        self, lane: BrokerLane, joined: JoinGroupResponse, shares: list[SyncGroupRequestAssignment]
     ) -> Operation[frozenset[TopicPartition]]:
         request = SyncGroupRequest(
             group_id=self.group,
@@ -365,7 +372,7 @@ class Membership:
             assignments=shares,
         )
         timeout_ms = self.config.max_poll_interval_ms + JOIN_GRACE_MS
-        synced = yield from ask((yield from self._find()), request, SyncGroupResponse, timeout_ms=timeout_ms)
+        synced = yield from ask(lane, request, SyncGroupResponse, timeout_ms=timeout_ms)
         if synced.error_code:
             raise BrokerError(synced.error_code)
         try:
