@@ -25,6 +25,8 @@ DEFAULTS: dict[str, object] = {
     "transaction.state.log.num.partitions": 5,
     "group.initial.rebalance.delay.ms": 0,
     "zookeeper.session.timeout.ms": ZK_SESSION_TIMEOUT_MS,
+    # Otherwise as long as a session: a broker that starts on a busy machine would end before it has one.
+    "zookeeper.connection.timeout.ms": 60_000,
     "controlled.shutdown.retry.backoff.ms": 200,
 }
 
