@@ -81,9 +81,11 @@ class BrokerChannel:
         self.failures = 0
         _, _, then = self._queue.popleft()
         self._is_waiting = False
-        then(response)
-        if not self._is_waiting:
-            self._send_next()
+        try:
+            then(response)
+        finally:  # a mistake about this answer is no reason to keep back the next order
+            if not self._is_waiting:
+                self._send_next()
 
     def close(self, reason: str) -> None:
         """Forget what is queued, and hang up."""

@@ -24,7 +24,8 @@ from ottla.controller.events import (
     TopicChanged,
     TopicsChanged,
 )
-from ottla.model.ids import TopicPartition
+from ottla.model.cluster import BrokerRegistration
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import MalformedZnode
 from ottla.zookeeper.codec_config import FeatureNode, decode_feature, encode_feature
@@ -43,6 +44,8 @@ class Duties:
         self._term = term
         self._reads = term.reads
         self._watched: dict[str, Callable[[WatchEvent], None]] = {}
+        self._listed: frozenset[BrokerId] = frozenset()
+        """The brokers whose registrations are watched."""
 
     # ---- watches
 
@@ -67,10 +70,6 @@ class Duties:
         """The topics are gone."""
         self.unwatch([paths.topic(topic) for topic in topics])
 
-    def _watch_brokers(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            self._watch(paths.broker(number), "brokers", self.brokers)
-
     def _watch_topics(self, names: Iterable[str]) -> None:
         for name in names:
             self._watch(paths.topic(name), f"topic {name}", partial(self.topic, name))
@@ -89,8 +88,7 @@ class Duties:
         self._watch(paths.PREFERRED_REPLICA_ELECTION, "preferred elections", self.preferred_elections)
         yield from self._term.writes.clear_children(paths.LOG_DIR_EVENT_NOTIFICATION)
         yield from self._term.writes.clear_children(paths.ISR_CHANGE_NOTIFICATION)
-        brokers = yield from self._reads.read_brokers()
-        self._watch_brokers(broker.broker for broker in brokers)
+        brokers = yield from self._brokers()
         names = yield from list_children(paths.TOPICS, watch=True)
         self._watch_topics(names)
         topics = yield from self._reads.read_topics(names)
@@ -123,11 +121,9 @@ class Duties:
 
     def brokers(self) -> Found:
         """Who is registered now."""
-        brokers = yield from self._reads.read_brokers()
+        brokers = yield from self._brokers()
         known = self._term.core.context.brokers
         now = {broker.broker: broker for broker in brokers}
-        self._watch_brokers(now)
-        self.unwatch([paths.broker(number) for number in known.keys() - now.keys()])
         words = [f"broker {number} joined" for number in sorted(now.keys() - known.keys())]
         words += [f"broker {number} is gone" for number in sorted(known.keys() - now.keys())]
         words += [
@@ -136,6 +132,15 @@ class Duties:
             if known[number].epoch != now[number].epoch
         ]
         return BrokersChanged(brokers, ", ".join(words) or "broker endpoints changed")
+
+    def _brokers(self) -> TermSteps[tuple[BrokerRegistration, ...]]:
+        """Listen first, here too, and also for what cannot be read: it may be written yet."""
+        listed = yield from self._reads.list_brokers()
+        self.unwatch([paths.broker(number) for number in self._listed.difference(listed)])
+        self._listed = frozenset(listed)
+        for number in listed:
+            self._watch(paths.broker(number), "brokers", self.brokers)
+        return (yield from self._reads.read_brokers(listed))
 
     def topics(self) -> Found:
         """Which topics there are, and what the new ones look like."""

@@ -178,8 +178,8 @@ class ControllerHost:
         """The term could not go on: give way, and stand again a little later."""
         log.warning("controller cannot go on broker=%d reason=%s", self._node.broker_id, reason)
         self._is_resting = True
-        self._give_back(reason)
         self._node.timers.after(GIVE_WAY_MS, self._rested)
+        self._give_back(reason)
 
     def _rested(self) -> None:
         self._is_resting = False

@@ -1,7 +1,7 @@
 """What the controller reads of the cluster. A node that cannot be understood is named and left out."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -63,10 +63,13 @@ class ControllerReads:
         self._tuples: dict[tuple[BrokerId, ...], tuple[BrokerId, ...]] = {}
         self._assignments: dict[ReplicaAssignment, ReplicaAssignment] = {}
 
-    def read_brokers(self) -> TermSteps[tuple[BrokerRegistration, ...]]:
-        """Everybody who is registered, with watches on the list and on each entry."""
+    def list_brokers(self) -> TermSteps[list[BrokerId]]:
+        """Who is registered, with a watch on the list."""
         names = yield from list_children(paths.BROKER_IDS, watch=True)
-        numbers = [BrokerId(int(name)) for name in names if _is_number(name)]
+        return [BrokerId(int(name)) for name in names if _is_number(name)]
+
+    def read_brokers(self, numbers: Sequence[BrokerId]) -> TermSteps[tuple[BrokerRegistration, ...]]:
+        """These brokers' registrations, with a watch on each; those that are gone are left out."""
         answers = yield Together([GetData(paths.broker(number), watch=True) for number in numbers])
         brokers = []
         for number, answer in zip(numbers, answers, strict=True):

@@ -93,6 +93,9 @@ class _Drive:
         except TermEnded as why:
             self.ended(why)
             return
+        except Exception as unforeseen:  # what nobody goes on with must not keep the office
+            self.ended(TermEnded(f"{type(unforeseen).__name__}: {unforeseen}"))
+            raise
         if isinstance(wanted, Pause):
             self.node.timers.after(wanted.ms, lambda: self(None))
         elif isinstance(wanted, Together):

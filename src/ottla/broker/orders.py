@@ -12,6 +12,7 @@ from ottla.broker.portions import is_left_after_a_portion
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+    from ottla.broker.request import Request
 
 
 class Orders:
@@ -21,15 +22,18 @@ class Orders:
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._waiting: deque[Iterator[None]] = deque()
+        self._waiting: deque[tuple[Iterator[None], Request | None]] = deque()
 
     @property
     def are_done(self) -> bool:
         return not self._waiting
 
-    def carry_out(self, order: Iterator[None]) -> None:
-        """Do this when what came before is done. The order yields wherever it may be interrupted."""
-        self._waiting.append(order)
+    def carry_out(self, order: Iterator[None], request: "Request | None" = None) -> None:
+        """Do this when what came before is done. The order yields wherever it may be interrupted.
+
+        Should it fail, whoever asked for it does not wait for ever.
+        """
+        self._waiting.append((order, request))
         if len(self._waiting) == 1:
             self._go_on()
 
@@ -41,9 +45,14 @@ class Orders:
         """One portion. An order that fails does not take those behind it along."""
         if not self._waiting:
             return  # the broker has left since
+        order, request = self._waiting[0]
         is_interrupted = False
         try:
-            is_interrupted = is_left_after_a_portion(self._node.clock, self._waiting[0])
+            is_interrupted = is_left_after_a_portion(self._node.clock, order)
+        except Exception:
+            if request is not None:
+                request.fail()
+            raise
         finally:
             if not is_interrupted and self._waiting:
                 self._waiting.popleft()

@@ -1,7 +1,11 @@
 """The controller's host on the bench: election, turns, fences, conflicts, lost answers."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from ottla.controller.core import Controller
 from ottla.model.ids import BrokerId
 from ottla.model.partition_state import LeaderAndIsr
 from ottla.wire.apis.elect_leaders import ElectLeadersRequest
@@ -16,11 +20,13 @@ from ottla.zookeeper.ops import (
     Check,
     Create,
     Delete,
+    Failed,
     GetData,
     Multi,
     SessionConnected,
     SessionSuspended,
     SetData,
+    ZkCode,
 )
 from support.controller_bench import ControllerBench, in_office
 
@@ -162,6 +168,51 @@ class TestElection:
         bench.advance(1_500)
         assert bench.node.controller.is_active
         assert bench.data(paths.CONTROLLER_EPOCH) == b"2"
+
+    @pytest.mark.parametrize("mistake", [RuntimeError("changed size"), OSError("?"), RecursionError()])
+    def test_no_kind_of_mistake_leaves_a_controller_that_does_nothing(
+        self, mistake: Exception, monkeypatch: pytest.MonkeyPatch
+    ):
+        bench = in_office(2)
+        with monkeypatch.context() as broken:
+            broken.setattr(Controller, "handle", a_failure(mistake))
+            with pytest.raises(type(mistake)):
+                bench.create_topic("orders", (1, 2))
+
+        bench.settle()
+        bench.advance(1_500)
+
+        assert bench.node.controller.is_serving
+        assert bench.led("orders", 0) == (1, 0, (1, 2))
+
+    def test_a_mistake_of_one_who_waited_for_the_office_does_not_keep_it_from_standing_again(self):
+        bench = in_office(2)
+        bench.zk_is_held = True
+        bench.depose(by=2)
+        bench.zk(Delete(paths.CONTROLLER, ANY_VERSION))
+        while not bench.node.controller.is_active or bench.node.controller.is_serving:
+            bench.answer(bench.held.pop(0))
+            bench.settle()
+        bench.node.controller.when_serving(a_failure(KeyError("who")))
+        with pytest.raises(KeyError):
+            bench.node.on_zk_result(bench.held.pop(0).token, Failed(ZkCode.THROTTLED_OP))
+        bench.settle()
+
+        bench.zk_is_held = False
+        for held in bench.held:
+            bench.answer(held)
+        bench.advance(1_500)
+
+        assert bench.node.controller.is_serving
+
+
+def a_failure(mistake: Exception) -> Callable[..., Any]:
+    """Whoever calls it finds out."""
+
+    def fail(*arguments: object) -> Any:
+        raise mistake
+
+    return fail
 
 
 def sizes_of_orders(bench: ControllerBench, host: str) -> list[int]:

@@ -47,6 +47,24 @@ class TestBrokers:
             ("UpdateMetadataRequest", ["payments"]),
         ]
 
+    def test_a_mistake_about_one_answer_does_not_hold_up_what_is_queued_behind_it(self):
+        bench = in_office(2)
+        term = bench.node.controller.term
+        assert term is not None
+        heard: list[str] = []
+
+        def fail(answer: object) -> None:
+            raise KeyError("a mistake")
+
+        bench.zk_is_held = True
+        term._channels.send(BrokerId(2), UpdateMetadataRequest(), 8, fail)
+        term._channels.send(BrokerId(2), UpdateMetadataRequest(), 8, lambda answer: heard.append("two"))
+        with pytest.raises(KeyError):
+            bench.settle()
+        bench.settle()
+
+        assert heard == ["two"]
+
     def test_what_was_queued_for_a_dead_broker_is_dropped(self):
         bench = in_office(2)
         bench.silent.add("two")

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from ottla.model.cluster import BrokerRegistration, Endpoint
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.apis.update_metadata import UpdateMetadataRequest
 from ottla.zookeeper import paths
-from ottla.zookeeper.codec import decode_reassignment, encode_reassignment
+from ottla.zookeeper.codec import decode_reassignment, encode_broker, encode_reassignment
 from ottla.zookeeper.codec_config import ConfigNode, encode_config, encode_config_change
 from ottla.zookeeper.ops import (
     ANY_VERSION,
@@ -205,6 +207,29 @@ def test_what_zookeeper_refuses_to_show_is_not_taken_for_gone(path: str):
     bench.advance(1_000)
     assert bench.node.controller.is_active
     assert bench.led("orders", 0) == (2, 0, (2, 1, 3))
+
+
+def test_a_broker_that_moves_while_the_next_one_is_read_is_read_again():
+    bench = in_office(2)
+    moved: list[str] = []
+
+    def move(op: Op) -> None:
+        if isinstance(op, GetData) and op.path == paths.broker(4) and not moved:
+            moved.append("three")
+            there = BrokerRegistration(BrokerId(3), -1, (Endpoint("PLAINTEXT", "elsewhere", 9092),))
+            bench.zk(SetData(paths.broker(3), encode_broker(there, 1), ANY_VERSION))
+
+    bench.lose = move  # type: ignore[assignment]
+    bench.zk_is_held = True
+    bench.register(3, 4)
+    bench.zk_is_held = False
+    while bench.held:
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+
+    assert moved == ["three"]
+    last = bench.told_of(UpdateMetadataRequest)[-1][1]
+    assert [e.host for b in last.live_brokers if b.id == 3 for e in b.endpoints] == ["elsewhere"]
 
 
 def test_unclean_election_allowed_for_all_brokers_ends_the_waiting_at_once() -> None:

@@ -3,6 +3,7 @@ others are served, and the controller stays in office."""
 
 import pytest
 
+from ottla.model.ids import BrokerId
 from ottla.zookeeper import paths
 from ottla.zookeeper.codec import encode_reassignment
 from ottla.zookeeper.ops import ANY_VERSION, Create, Delete, SetData
@@ -103,6 +104,17 @@ def test_a_registration_with_an_impossible_port():
     bench.zk(Create("/brokers/ids/3", b'{"version":1,"host":"h","port":99999999999}', ephemeral=True))
 
     assert serves_on(bench)
+
+
+def test_a_registration_that_cannot_be_read_yet_counts_as_soon_as_it_can():
+    bench = in_office()
+    bench.zk(Create(paths.broker(3), b"", ephemeral=True))
+    assert bench.node.controller.broker_epoch(BrokerId(3)) is None
+
+    written = b'{"version":5,"host":"h","port":1,"endpoints":["PLAINTEXT://h:1"],"jmx_port":-1}'
+    bench.zk(SetData(paths.broker(3), written, ANY_VERSION))
+
+    assert bench.node.controller.broker_epoch(BrokerId(3)) is not None
 
 
 @pytest.mark.parametrize("replicas", [(TOO_LARGE,), (1, TOO_LARGE), (-1,), (), (1, 1)])

@@ -130,6 +130,25 @@ def test_order_that_fails_does_not_hold_up_the_next() -> None:
     assert broker.node.orders.are_done
 
 
+def test_whoever_ordered_what_fails_later_is_hung_up_on_and_may_order_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the controller would wait for an answer as long as for one that is lost on its way."""
+    broker = LedBroker(brokers=BROKERS)
+    monkeypatch.setattr(broker.node, "apply_metadata", lambda update: {}["a mistake"])
+    broker.node.orders.carry_out(an_order(broker, 2, cost_ms=PORTION_MS, done=[]))
+    controller = broker.connect()
+    broker.send(controller, news_of_a_move(2), 8)
+
+    broker.node.on_tick()
+    broker.node.on_tick()
+    with pytest.raises(KeyError):
+        broker.node.on_tick()
+    broker.settle()
+
+    assert [each.connection for each in broker.closed] == [controller]
+
+
 def test_clients_are_served_between_the_portions_of_a_large_assignment() -> None:
     broker = LedBroker(brokers=BROKERS)
     broker.tell_metadata(**{f"p{number}": BROKERS[number % 2] for number in range(10)})

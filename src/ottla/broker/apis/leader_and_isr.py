@@ -30,11 +30,12 @@ def handle(node: "Node", request: Request, body: LeaderAndIsrRequest) -> LeaderA
     assigned = _assigned(body)
     if error is not ErrorCode.NONE:
         return _refuse(body, request.api_version, assigned, error)
+    order = _obey(node, request, body, assigned)
     unread = _unread(node, assigned)
     if unread:
-        node.configs.read_topics(unread, lambda: node.orders.carry_out(_obey(node, request, body, assigned)))
+        node.configs.read_topics(unread, lambda: node.orders.carry_out(order, request))
     else:
-        node.orders.carry_out(_obey(node, request, body, assigned))
+        node.orders.carry_out(order, request)
     return None
 
 

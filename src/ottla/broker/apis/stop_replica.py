@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 def handle(node: "Node", request: Request, body: StopReplicaRequest) -> None:
     """Stop each one, after what the controller ordered before."""
-    node.orders.carry_out(_obey(node, request, body))
+    node.orders.carry_out(_obey(node, request, body), request)
 
 
 def _obey(node: "Node", request: Request, body: StopReplicaRequest) -> Iterator[None]:

@@ -34,7 +34,7 @@ def handle(node: "Node", request: Request, body: UpdateMetadataRequest) -> None:
         },
         partitions=list(_partitions(body)),
     )
-    node.orders.carry_out(_obey(node, request, body, update))
+    node.orders.carry_out(_obey(node, request, body, update), request)
 
 
 def _obey(
