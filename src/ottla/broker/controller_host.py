@@ -284,6 +284,10 @@ class ControllerHost:
                     log.error("no controller can be elected reason=%s", malformed)
                     yield Pause(GIVE_WAY_MS)
                     continue
+            if found.code is not ZkCode.NO_NODE:
+                log.error("the controller epoch is not shown reason=%s", found)
+                yield Pause(GIVE_WAY_MS)
+                continue
             # Where it was removed by hand: brokers obey no controller of a lower epoch than they have heard.
             heard = encode_controller_epoch(self._node.controller_epoch)
             yield from persistently(Create(paths.CONTROLLER_EPOCH, heard))

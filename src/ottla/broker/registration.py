@@ -78,6 +78,8 @@ class Registration:
             found = yield from persistently(GetData(paths.CLUSTER_ID))
             if isinstance(found, Data):
                 return decode_cluster_id(found.data)
+            if found.code is not ZkCode.NO_NODE:
+                raise StartRefused(f"ZooKeeper does not show {paths.CLUSTER_ID}: {found.code.name}")
             yield from self._ensure(paths.CLUSTER)
             yield from persistently(Create(paths.CLUSTER_ID, encode_cluster_id(self._new_uuid_text())))
 

@@ -186,6 +186,31 @@ def test_an_office_that_zookeeper_does_not_show_is_not_given_up():
     assert bench.node.controller.term is term
 
 
+def test_a_controller_epoch_that_zookeeper_does_not_show_is_asked_for_again_after_a_pause():
+    bench = in_office(2)
+    bench.zk_is_held = True
+    bench.zk(Delete(paths.CONTROLLER, ANY_VERSION))
+    asked = 0
+
+    def answer_all() -> None:
+        nonlocal asked
+        for held in [bench.held.pop(0) for _ in bench.held[:50]]:
+            if isinstance(held.operation, GetData) and held.operation.path == paths.CONTROLLER_EPOCH:
+                asked += 1
+                bench.node.on_zk_result(held.token, Failed(ZkCode.THROTTLED_OP))
+            else:
+                bench.answer(held)
+            bench.settle()
+
+    for _ in range(50):
+        answer_all()
+    assert asked == 1
+
+    bench.zk_is_held = False
+    bench.advance(2_000)
+    assert bench.node.controller.is_active
+
+
 @pytest.mark.parametrize("path", [paths.broker(2), paths.topic("orders")])
 def test_what_zookeeper_refuses_to_show_is_not_taken_for_gone(path: str):
     """An overloaded server may put off even reads; a broker that was not shown is not dead for that."""

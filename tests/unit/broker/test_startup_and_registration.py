@@ -16,13 +16,16 @@ from ottla.zookeeper.ops import (
     ANY_VERSION,
     AuthFailed,
     Create,
+    Failed,
     GetChildren,
+    GetData,
     Lost,
     Multi,
     MultiRead,
     SessionConnected,
     SessionExpired,
     SetData,
+    ZkCode,
 )
 from support.node_bench import OPERATOR, SESSION, Bench, a_config
 
@@ -98,6 +101,22 @@ def test_clients_are_let_in_only_after_the_registration() -> None:
 
     assert not was_registered, "the answer to the registration opens the listeners"
     assert paths.broker(1) in bench.tree.nodes
+
+
+def test_a_cluster_id_that_zookeeper_does_not_show_is_a_reason_to_end() -> None:
+    bench = Bench(tree=a_tree_of_cluster("some-cluster"))
+    bench.zk_is_held = True
+    bench.start()
+    for _ in range(100):
+        for held in [bench.held.pop(0) for _ in bench.held]:
+            if isinstance(held.operation, GetData) and held.operation.path == paths.CLUSTER_ID:
+                bench.node.on_zk_result(held.token, Failed(ZkCode.NO_AUTH))
+            else:
+                bench.answer(held)
+        bench.settle()
+
+    assert bench.exit is not None
+    assert paths.CLUSTER_ID in bench.exit.reason
 
 
 def test_the_cluster_id_that_is_there_is_taken_over() -> None:
