@@ -75,7 +75,8 @@ def _beginning(plan: Plan) -> str:
     """Who is there, in one paragraph."""
     shape = plan.shape
     topics = ", ".join(f"{topic.name} ({topic.partitions} partitions)" for topic in shape.topics)
-    also = [f"a group of {shape.members}"] if shape.members else []
+    static = min(shape.members, shape.static_members)
+    also = [f"a group of {shape.members}, {static} of them static"] if shape.members else []
     also += ["topics that come and go"] if shape.churns else []
     also += ["a producer that does not retry"] if shape.careless_producers else []
     return (

@@ -53,12 +53,14 @@ from ottla.wire.apis.describe_producers import (
     TopicRequest,
 )
 from ottla.wire.apis.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ottla.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.wire.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.apis.list_offsets import (
     ListOffsetsPartition,
@@ -177,6 +179,17 @@ class Admin(Client):
         topics = [AlterReplicaLogDirTopic(name=partition.topic, partitions=(partition.partition,))]
         request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=directory, topics=topics)])
         yield Ask(broker, request, 2, AlterReplicaLogDirsResponse)
+
+    def remove_member(self, group: str, instance_id: str) -> Script:
+        """Take a static member out of its group, whatever its member id is."""
+        found = yield Ask(
+            self.any_broker(), FindCoordinatorRequest(key=group, key_type=0), 2, FindCoordinatorResponse
+        )
+        if found is None or found.error_code != ErrorCode.NONE:
+            return
+        leaving = MemberIdentity(member_id="", group_instance_id=instance_id)
+        request = LeaveGroupRequest(group_id=group, members=[leaving])
+        yield Ask(found.node_id, request, 3, LeaveGroupResponse)
 
     def alter_topic(self, topic: str, name: str, value: str) -> Script:
         config = AlterableConfig(name=name, config_operation=SET, value=value)

@@ -14,6 +14,7 @@ from ottla.sim.churn import PREFIX as CHURNED
 from ottla.sim.churn import Churn
 from ottla.sim.consumers import Consumer
 from ottla.sim.disks import Disks
+from ottla.sim.group_crew import Crew
 from ottla.sim.group_truth import GroupTruth
 from ottla.sim.groups import Member
 from ottla.sim.history import History, Violation
@@ -38,6 +39,8 @@ from ottla.zookeeper import paths
 
 PORT = 9092
 GROUP = "group-0"
+GROUP_PARTITIONS = 4
+"""How many partitions the group shares, at most."""
 OWN_GROUP = "group-1"
 OFFSETS_TOPIC = "__consumer_offsets"
 PACE_MS = (500, 2_500)
@@ -81,11 +84,18 @@ class Cluster:
         self.careless: list[CarelessProducer] = []
         self.consumers: list[Consumer] = []
         self.group = GroupTruth(world, GROUP)
-        self.members: list[Member] = []
+        self.crew = Crew(
+            world, self.network, self.addresses, self.group, lambda: self.partitions()[:GROUP_PARTITIONS]
+        )
         self.own_producers: list[OwnProducer] = []
         self.own_readers: list[OwnReader] = []
         self.own_group = GroupReading(self.history, OWN_GROUP)
         self.own_members: list[OwnMember] = []
+
+    @property
+    def members(self) -> list[Member]:
+        """The living processes of the group."""
+        return self.crew.members
 
     def _life_of(self, number: int) -> int:
         return self.brokers[number].life if number in self.brokers else -1
@@ -203,11 +213,7 @@ class Cluster:
 
     def _start_group(self) -> None:
         for number in range(self.shape.members):
-            member = Member(
-                self.world, self.network, number, self.addresses, self.group, lambda: self.partitions()[:4]
-            )
-            self.members.append(member)
-            member.start()
+            self.crew.start(f"instance-{number}" if number < self.shape.static_members else None)
 
     def _start_own_clients(self, partitions: list[TopicPartition]) -> None:
         world, network, addresses = self.world, self.network, self.addresses

@@ -10,7 +10,7 @@ from ottla.records.batch import batches
 from ottla.records.record import read_records
 from ottla.sim.broker import SimBroker
 from ottla.sim.churn import PREFIX as CHURNED
-from ottla.sim.cluster import Cluster
+from ottla.sim.cluster import GROUP, GROUP_PARTITIONS, OWN_GROUP, Cluster
 from ottla.sim.groups import Member
 from ottla.sim.history import FinalLog, Found, Violation
 from ottla.sim.own_workload import OwnMember
@@ -158,20 +158,22 @@ class Ending:
     def _check_groups(self) -> None:
         """All members of a group settle in one generation, and own everything together."""
         cluster = self.cluster
-        if cluster.members and not cluster.group.is_void:
-            self._await_members(cluster.members, set(cluster.members[0].partitions()))
+        if cluster.shape.members and not cluster.group.is_void:
+            self._await_members(cluster.members, set(cluster.partitions()[:GROUP_PARTITIONS]), GROUP)
         if cluster.own_members and not cluster.own_group.is_void:
             self._await_members(
-                cluster.own_members, {p for p in cluster.assignments() if p.topic == "topic-0"}
+                cluster.own_members, {p for p in cluster.assignments() if p.topic == "topic-0"}, OWN_GROUP
             )
 
-    def _await_members(self, members: Sequence[Member | OwnMember], wanted: set[TopicPartition]) -> None:
+    def _await_members(
+        self, members: Sequence[Member | OwnMember], wanted: set[TopicPartition], group: str
+    ) -> None:
         for member in members:
             member.sleeps_until_us = 0
         self.cluster.await_(
             lambda: all(m.is_settled for m in members) and wanted <= set(chain(*(m.owned for m in members))),
             60 * SECOND,
-            f"{members[0].host} and the others work in one generation and own everything",
+            f"the members of {group} work in one generation and own everything",
         )
 
     def _check_given(self, logs: dict[TopicPartition, FinalLog]) -> None:

@@ -1,4 +1,4 @@
-"""A consumer group in the simulated world: members that join, commit, vanish and return."""
+"""A member of a consumer group in the simulated world: it joins, commits, hangs, leaves and dies."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.sim.clients import Client
-from ottla.sim.group_truth import GroupTruth
+from ottla.sim.group_truth import GroupTruth, Known, Who
 from ottla.sim.network import Network
 from ottla.sim.scripts import Ask, Script, Wait, play
 from ottla.sim.world import MILLISECOND, SECOND, World
@@ -24,11 +24,13 @@ from ottla.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestT
 from ottla.wire.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 
 FIND_VERSION = 2
-JOIN_VERSION = 5
+JOIN_VERSIONS = (5, 9)
+"""From 9 on a static leader that comes back is told in so many words not to share out anew."""
 SYNC_VERSION = 3
 HEARTBEAT_VERSION = 3
 COMMIT_VERSION = 7
 FETCH_VERSION = 5
+STABLE_FETCH_VERSION = 7
 LEAVE_VERSION = 3
 SESSION_MS = 3_000
 REBALANCE_MS = 4_000
@@ -36,35 +38,56 @@ BEAT_US = 900 * MILLISECOND
 
 
 class Member(Client):
-    """One member. Its committed offsets are counters: each commit is higher than the one before."""
+    """One process. Its committed offsets are counters: each commit is higher than the one before."""
 
     def __init__(
         self,
         world: World,
         network: Network,
-        number: int,
+        name: str,
         addresses: dict[int, tuple[str, int]],
         truth: GroupTruth,
         partitions: Callable[[], list[TopicPartition]],
+        instance_id: str | None,
+        on_fenced: Callable[["Member"], None],
     ) -> None:
-        super().__init__(world, network, f"member-{number}", addresses)
+        super().__init__(world, network, name, addresses)
         self.truth = truth
         self.partitions = partitions
+        self.instance_id = instance_id
         self.owned: dict[TopicPartition, int] = {}
         """What this member believes to own, and the last offset it knows of."""
         self.generation = -1
         self.sleeps_until_us = 0
         """Until then it does nothing at all, not even beat: a consumer that hangs."""
         self.wants_to_leave = False
+        self._wants_stable = world.happens(0.5)
+        self._join_version = world.chance.choice(JOIN_VERSIONS)
+        self._on_fenced = on_fenced
         self._coordinator = -1
         self._member_id = ""
+        self._script = self._live()
 
     def start(self) -> None:
-        play(self, self._live())
+        play(self, self._script)
+
+    def die(self) -> None:
+        """End at once, without a word."""
+        self.is_stopped = True
+        self._script.close()
+        for rpc in self._rpcs.values():
+            rpc.close()
 
     @property
     def is_settled(self) -> bool:
         return self.generation >= 0 and self.generation == self.truth.generation
+
+    @property
+    def _who(self) -> Who:
+        return Who(self._member_id, self.instance_id)
+
+    def _known(self) -> Known:
+        return self.truth.known(self._who)
 
     # -- life --------------------------------------------------------------------------------
 
@@ -84,7 +107,10 @@ class Member(Client):
 
     def _failed(self, code: int) -> None:
         """What an error says about where and who this member is."""
-        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+        if code == ErrorCode.FENCED_INSTANCE_ID:
+            self.is_stopped = True
+            self._on_fenced(self)
+        elif code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._member_id = ""
         elif code not in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             self._coordinator = -1
@@ -93,6 +119,7 @@ class Member(Client):
 
     def _join(self) -> Script:
         """Enter the next generation; whether this member is in one."""
+        joined = self._known()
         response = yield self._join_request()
         if response is not None and response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = response.member_id
@@ -102,21 +129,28 @@ class Member(Client):
             self._failed(code)
             return False
         self._member_id = response.member_id
-        assignments = self._assign([each.member_id for each in response.members])
+        self.truth.joined(self._who, response.generation_id, self._coordinator, joined)
+        return (yield from self._sync(response, joined))
+
+    def _sync(self, joined: JoinGroupResponse, known: Known) -> Script:
+        """Ask for this member's share of a generation, and bring all shares if it leads."""
+        is_sharing = joined.leader == self._member_id and not joined.skip_assignment
         request = SyncGroupRequest(
             group_id=self.truth.group,
-            generation_id=response.generation_id,
+            generation_id=joined.generation_id,
             member_id=self._member_id,
-            assignments=assignments if response.leader == self._member_id else [],
+            group_instance_id=self.instance_id,
+            assignments=self._assign([each.member_id for each in joined.members]) if is_sharing else [],
         )
+        asked = self._known()
         answer = yield Ask(self._coordinator, request, SYNC_VERSION, SyncGroupResponse)
         code = answer.error_code if answer is not None else -1
         if code != ErrorCode.NONE:
             self._failed(code)
             return False
         mine = [TopicPartition(*each) for each in json.loads(answer.assignment or b"[]")]
-        self.generation = response.generation_id
-        self.truth.owned(self.generation, self._member_id, mine)
+        self.generation = joined.generation_id
+        self.truth.owned(self.generation, self._who, mine, self._coordinator, known, asked)
         return (yield from self._fetch_offsets(mine))
 
     def _join_request(self) -> Ask:
@@ -125,10 +159,11 @@ class Member(Client):
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
             member_id=self._member_id,
+            group_instance_id=self.instance_id,
             protocol_type="sim",
             protocols=[JoinGroupRequestProtocol(name="in-turn", metadata=b"")],
         )
-        return Ask(self._coordinator, request, JOIN_VERSION, JoinGroupResponse)
+        return Ask(self._coordinator, request, self._join_version, JoinGroupResponse)
 
     def _assign(self, members: list[str]) -> list[SyncGroupRequestAssignment]:
         """The leader's share-out: partitions in turn to the members."""
@@ -142,29 +177,40 @@ class Member(Client):
         ]
 
     def _fetch_offsets(self, mine: list[TopicPartition]) -> Script:
+        """Learn how far its partitions were read; one that wants stable offsets asks until they are."""
         self.owned = {}
-        if not mine:
-            return True
-        floors = {partition: self.truth.floor(partition) for partition in mine}
+        code: int = ErrorCode.NONE if not mine else ErrorCode.UNSTABLE_OFFSET_COMMIT
+        while code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+            code = yield from self._ask_offsets(mine)
+            if code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                yield Wait(self.backoff_us())
+                beaten = yield from self._beat()
+                code = code if beaten == ErrorCode.NONE else beaten
+        if code != ErrorCode.NONE:
+            self._failed(code)
+        return code == ErrorCode.NONE
+
+    def _ask_offsets(self, mine: list[TopicPartition]) -> Script:
         topics = [
             OffsetFetchRequestTopic(name=name, partition_indexes=tuple(p.partition for p in rows))
             for name, rows in _by_topic(mine).items()
         ]
-        request = OffsetFetchRequest(group_id=self.truth.group, topics=topics)
-        response = yield Ask(self._coordinator, request, FETCH_VERSION, OffsetFetchResponse)
-        code = response.error_code if response is not None else -1
-        if code != ErrorCode.NONE:
-            self._failed(code)
-            return False
+        is_stable = self._wants_stable
+        request = OffsetFetchRequest(group_id=self.truth.group, topics=topics, require_stable=is_stable)
+        version = STABLE_FETCH_VERSION if is_stable else FETCH_VERSION
+        asked = self._known()
+        response = yield Ask(self._coordinator, request, version, OffsetFetchResponse)
+        if response is None or response.error_code != ErrorCode.NONE:
+            return response.error_code if response is not None else -1
         for topic in response.topics:
             for row in topic.partitions:
                 if row.error_code != ErrorCode.NONE:
-                    self._failed(row.error_code)
-                    return False
-                partition = TopicPartition(topic.name, row.partition_index)
-                self.truth.fetched(self.generation, partition, row.committed_offset, floors[partition])
-                self.owned[partition] = max(0, row.committed_offset)
-        return True
+                    self.world.note(b"%d" % row.error_code)
+                    return row.error_code
+                partition, offset = TopicPartition(topic.name, row.partition_index), row.committed_offset
+                self.truth.fetched(self.generation, self._who, partition, offset, asked, is_stable=is_stable)
+                self.owned[partition] = max(0, offset)
+        return ErrorCode.NONE
 
     # -- working -----------------------------------------------------------------------------
 
@@ -185,16 +231,44 @@ class Member(Client):
 
     def _beat(self) -> Script:
         request = HeartbeatRequest(
-            group_id=self.truth.group, generation_id=self.generation, member_id=self._member_id
+            group_id=self.truth.group,
+            generation_id=self.generation,
+            member_id=self._member_id,
+            group_instance_id=self.instance_id,
         )
+        asked = self._known()
         response = yield Ask(self._coordinator, request, HEARTBEAT_VERSION, HeartbeatResponse)
-        return response.error_code if response is not None else -1
+        code = response.error_code if response is not None else -1
+        if code == ErrorCode.NONE:
+            self.truth.heard(self._who, self._coordinator, asked)
+        return code
 
     def _commit(self) -> Script:
         """Commit the next number for each partition; a commit is a heartbeat too."""
         values = {partition: offset + 1 for partition, offset in self.owned.items()}
         if not values:
             return ErrorCode.NONE
+        asked = self._known()
+        response = yield Ask(
+            self._coordinator, self._commit_request(values), COMMIT_VERSION, OffsetCommitResponse
+        )
+        if response is None:
+            return -1
+        worst: int = ErrorCode.NONE
+        for topic in response.topics:
+            for row in topic.partitions:
+                partition = TopicPartition(topic.name, row.partition_index)
+                if row.error_code != ErrorCode.NONE:
+                    worst = row.error_code
+                    continue
+                value = values[partition]
+                self.truth.committed(self.generation, self._who, partition, value, self._coordinator, asked)
+                self.owned[partition] = value
+        if worst == ErrorCode.NONE:
+            return (yield from self._beat())
+        return worst
+
+    def _commit_request(self, values: dict[TopicPartition, int]) -> OffsetCommitRequest:
         topics = [
             OffsetCommitRequestTopic(
                 name=name,
@@ -205,34 +279,18 @@ class Member(Client):
             )
             for name, rows in _by_topic(list(values)).items()
         ]
-        request = OffsetCommitRequest(
+        return OffsetCommitRequest(
             group_id=self.truth.group,
             generation_id_or_member_epoch=self.generation,
             member_id=self._member_id,
+            group_instance_id=self.instance_id,
             topics=topics,
         )
-        newest = self.truth.generation
-        response = yield Ask(self._coordinator, request, COMMIT_VERSION, OffsetCommitResponse)
-        if response is None:
-            return -1
-        worst: int = ErrorCode.NONE
-        for topic in response.topics:
-            for row in topic.partitions:
-                partition = TopicPartition(topic.name, row.partition_index)
-                if row.error_code != ErrorCode.NONE:
-                    worst = row.error_code
-                    continue
-                self.truth.committed(self.generation, newest, partition, values[partition])
-                self.owned[partition] = values[partition]
-        if worst == ErrorCode.NONE:
-            return (yield from self._beat())
-        return worst
 
     def _leave(self) -> Script:
         self.wants_to_leave = False
-        request = LeaveGroupRequest(
-            group_id=self.truth.group, members=[MemberIdentity(member_id=self._member_id)]
-        )
+        leaving = MemberIdentity(member_id=self._member_id, group_instance_id=self.instance_id)
+        request = LeaveGroupRequest(group_id=self.truth.group, members=[leaving])
         yield Ask(self._coordinator, request, LEAVE_VERSION, LeaveGroupResponse)
         self._member_id = ""
         self.generation = -1

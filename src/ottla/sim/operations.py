@@ -10,7 +10,7 @@ from ottla.sim.groups import Member
 from ottla.sim.own_workload import OwnMember
 from ottla.sim.plan import TopicKind
 from ottla.sim.scripts import play
-from ottla.sim.world import SECOND
+from ottla.sim.world import MILLISECOND, SECOND
 
 PARTITIONS_MAX = 4
 OPERATIONS = (
@@ -20,7 +20,10 @@ OPERATIONS = (
     "elect unclean",
     "grow topic",
     "look around",
+    "member dies",
+    "member doubles",
     "member hangs",
+    "member is removed",
     "member leaves",
     "move to another directory",
     "reassign",
@@ -42,7 +45,10 @@ class Operations:
             "elect unclean": self._elect_unclean,
             "grow topic": self._grow,
             "look around": self._look_around,
+            "member dies": self._member_dies,
+            "member doubles": self._member_doubles,
             "member hangs": self._member_hangs,
+            "member is removed": self._member_is_removed,
             "member leaves": self._member_leaves,
             "move to another directory": self._move_directory,
             "reassign": self._reassign,
@@ -125,6 +131,30 @@ class Operations:
         if not members:
             return False
         luck.choice(members).sleeps_until_us = self.cluster.world.now_us + luck.randint(1, 8) * SECOND
+        return True
+
+    def _member_dies(self, luck: Random) -> bool:
+        """It comes back before its session is over, or long after."""
+        if not self.cluster.members:
+            return False
+        member = luck.choice(self.cluster.members)
+        self.cluster.crew.kill(member, luck.choice([200, 1_000, 2_500, 5_000, 9_000]) * MILLISECOND)
+        return True
+
+    def _member_doubles(self, luck: Random) -> bool:
+        """A second process with the instance id of one that lives: the first must be fenced."""
+        if not self.cluster.crew.static:
+            return False
+        self.cluster.crew.start(luck.choice(self.cluster.crew.static).instance_id)
+        return True
+
+    def _member_is_removed(self, luck: Random) -> bool:
+        """An operator takes a static member out of its group, by its instance id alone."""
+        if not self.cluster.crew.static:
+            return False
+        instance_id = luck.choice(self.cluster.crew.static).instance_id
+        assert instance_id is not None, "a static member has one"
+        play(self.admin, self.admin.remove_member(self.cluster.group.group, instance_id))
         return True
 
     def _member_leaves(self, luck: Random) -> bool:

@@ -55,6 +55,8 @@ class Shape:
     careless_producers: int = 0
     members: int = 0
     """Of the consumer group."""
+    static_members: int = 0
+    """How many of them have an instance id, and so keep their share while they are away."""
     churns: bool = False
     """Topics come and go."""
     own_clients: bool = False
@@ -142,6 +144,7 @@ def draw_shape(chance: Random) -> Shape:
         producers=chance.randint(2, 3),
         careless_producers=chance.choice([0, 0, 1]),
         members=chance.choice([0, 0, 2, 3]),
+        static_members=chance.choice([0, 1, 3]),
         churns=chance.random() < 0.3,
         own_clients=has_own,
         own_members=chance.choice([0, 2, 3]) if has_own else 0,

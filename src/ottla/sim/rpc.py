@@ -56,9 +56,7 @@ class Rpc:
             return
         if self._world.on_silence is not None:
             self._world.on_silence(self.host, self._address[0])
-        if self._connection is not None:
-            self._connection.close(self)
-        self.lost("no answer in time")
+        self.close()
 
     def _flush(self) -> None:
         if self._connection is not None:
@@ -82,6 +80,12 @@ class Rpc:
                     self.lost(reason)
 
             self._network.connect(self, *self._address, connected, refused)
+
+    def close(self) -> None:
+        """The client is gone, or has no more to ask."""
+        if self._connection is not None:
+            self._connection.close(self)
+        self.lost("closed")
 
     # -- End ---------------------------------------------------------------------------------
 

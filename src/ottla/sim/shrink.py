@@ -11,6 +11,7 @@ Fails = Callable[[Plan], str | None]
 RUNS_MAX = 250
 LESS: dict[str, Callable[[Shape], Shape]] = {
     "group": lambda shape: replace(shape, members=0),
+    "static": lambda shape: replace(shape, static_members=0),
     "churn": lambda shape: replace(shape, churns=False),
     "careless": lambda shape: replace(shape, careless_producers=0),
     "topics": lambda shape: replace(shape, topics=shape.topics[:1]),
