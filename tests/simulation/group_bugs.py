@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ottla.broker.coordinator_host import OFFSETS_TOPIC
@@ -15,7 +16,7 @@ from ottla.coordinator.group import answers
 from ottla.coordinator.group.core import GroupShard
 from ottla.coordinator.group.group import Group
 from ottla.coordinator.group.members import NOBODY, Member
-from ottla.coordinator.group.offsets import Offsets
+from ottla.coordinator.group.offsets import Commit, Offsets
 from ottla.coordinator.group.rebalance import Rebalance
 from ottla.coordinator.group.states import GroupState
 from ottla.model.errors import ErrorCode
@@ -139,6 +140,83 @@ def returned_leaders_lead_no_more() -> Any:
 
     original = Group.rename_static
     return replaced(Group, "rename_static", rename)
+
+
+# Static members
+
+
+def replaced_members_commit() -> Any:
+    """A static member may commit by its instance id, though another process has its place."""
+
+    def may_commit(group: Group, request: Commit) -> ErrorCode:
+        current = group.static_members.get(request.group_instance_id or NOBODY)
+        known = request if current is None else replace(request, member_id=current)
+        return original(group, known)
+
+    original = Offsets._may_commit
+    return replaced(Offsets, "_may_commit", staticmethod(may_commit))
+
+
+def static_ids_not_written() -> Any:
+    """A static member is told its new id before that is in the log (KAFKA-9801)."""
+
+    def store(self: Rebalance, turn: Any, group: Group, shares: Any, reason: str, settle: Any) -> None:
+        if reason.startswith("static member"):
+            settle(turn, ErrorCode.NONE)
+        else:
+            original(self, turn, group, shares, reason, settle)
+
+    original = Rebalance._store
+    return replaced(Rebalance, "_store", store)
+
+
+def returned_members_lose_their_share() -> Any:
+    """A static member that comes back is taken for a new one, which has no share yet."""
+
+    def rename(self: Group, *arguments: Any) -> Member:
+        member = original(self, *arguments)
+        member.assignment = b""
+        return member
+
+    original = Group.rename_static
+    return replaced(Group, "rename_static", rename)
+
+
+def removed_instances_are_remembered() -> Any:
+    """Whoever was removed from a group has its instance id there for ever."""
+
+    def remove(self: Group, member_id: str) -> None:
+        static = dict(self.static_members)
+        original(self, member_id)
+        self.static_members = static
+
+    original = Group.remove
+    return replaced(Group, "remove", remove)
+
+
+def returned_members_are_never_missed() -> Any:
+    """The watch over a static member goes by the id that it had before it came back."""
+
+    def replace_static(self: Rebalance, turn: Any, group: Group, *arguments: Any) -> None:
+        original(self, turn, group, *arguments)
+        new_id = arguments[-1]
+        if new_id in group.members:
+            group.members[new_id].timer_at_ms = 0
+
+    original = Rebalance._replace_static
+    return replaced(Rebalance, "_replace_static", replace_static)
+
+
+def unsettled_commits_are_told() -> Any:
+    """Whoever wants a stable offset is told one that a commit on its way is about to change."""
+
+    def unstable(self: Offsets, group_id: str, partitions: Any) -> frozenset[TopicPartition]:
+        group = self._shard.groups.get(group_id)
+        pending = frozenset(group.pending_commits if group is not None else ())
+        return original(self, group_id, partitions) - pending
+
+    original = Offsets.unstable
+    return replaced(Offsets, "unstable", unstable)
 
 
 # Ottla's own members

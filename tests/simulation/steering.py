@@ -24,10 +24,12 @@ class Steer:
 
 KILLS = ("kill", "kill all", "kill leader", "pause", "shut down")
 CUTS = ("cut brokers", "cut from zookeeper", "cut one way", "kill leader", "pause", "slow link")
+STATIC_MEMBERS = ("member dies", "member doubles", "member hangs", "member is removed")
 OFFICE = ("drop controller", "kill controller", "pause controller", "slow zookeeper", "split zookeeper")
 PLAIN = TopicShape("topic-0", TopicKind.PLAIN, 2, {"retention.ms": "-1"})
 SIMPLE = (("topics", (PLAIN,)), ("members", 0), ("churns", False), ("careless_producers", 0))
 GROUP = (("topics", (PLAIN,)), ("members", 3), ("churns", False))
+STATIC = (*GROUP, ("static_members", 3))
 OWN = (*SIMPLE, ("own_clients", True), ("own_members", 3))
 CHURN = (("topics", (PLAIN,)), ("members", 0), ("churns", True))
 COMPACTED = TopicShape(
@@ -106,6 +108,16 @@ STEERED: dict[str, Steer] = {
     ),
     **dict.fromkeys(
         (
+            "replaced_members_commit",
+            "static_ids_not_written",
+            "returned_members_lose_their_share",
+            "removed_instances_are_remembered",
+            "unsettled_commits_are_told",
+        ),
+        Steer((*KILLS, *STATIC_MEMBERS, "elect preferred", "reset connections"), STATIC, a_minute=60),
+    ),
+    **dict.fromkeys(
+        (
             "lost_means_failed",
             "late_fetches_count",
             "errors_skip_ahead",
@@ -169,6 +181,9 @@ STEERED: dict[str, Steer] = {
     ),
     "dead_disks_are_empty": Steer(
         ("disk error", "kill", "kill leader"), (*CHURN, ("directories", 2)), a_minute=80
+    ),
+    "returned_members_are_never_missed": Steer(
+        ("member dies", "member doubles", "look around"), STATIC, a_minute=20
     ),
     "added_while_away": Steer(("grow topic", "kill all", "member hangs", "cut clients"), OWN, a_minute=60),
     "never_registers_again": Steer(("expire session", "cut from zookeeper"), SIMPLE),

@@ -52,11 +52,12 @@ class Crew:
         self.members.append(member)
         member.start()
 
-    def kill(self, member: Member, away_us: int) -> None:
-        """A process dies without leaving its group, and another comes for it after a while."""
+    def kill(self, member: Member, away_us: int | None) -> None:
+        """A process dies without leaving its group, and another comes for it after a while, or never."""
         self.members.remove(member)
         member.die()
-        self._world.after(away_us, lambda: self.start(member.instance_id))
+        if away_us is not None:
+            self._world.after(away_us, lambda: self.start(member.instance_id))
 
     def _fenced(self, member: Member) -> None:
         """A process was told that another has its place: it ends. Should there be none, somebody starts one:

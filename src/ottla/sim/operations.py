@@ -134,11 +134,13 @@ class Operations:
         return True
 
     def _member_dies(self, luck: Random) -> bool:
-        """It comes back before its session is over, or long after."""
+        """It comes back before its session is over, or long after, or never: then the others must go on."""
         if not self.cluster.members:
             return False
         member = luck.choice(self.cluster.members)
-        self.cluster.crew.kill(member, luck.choice([200, 1_000, 2_500, 5_000, 9_000]) * MILLISECOND)
+        away_us = luck.choice([200, 1_000, 2_500, 5_000, 9_000]) * MILLISECOND
+        is_for_ever = luck.random() < 0.2 and len(self.cluster.members) > 1
+        self.cluster.crew.kill(member, None if is_for_ever else away_us)
         return True
 
     def _member_doubles(self, luck: Random) -> bool:
