@@ -103,3 +103,12 @@ def test_generated_pages_are_current() -> None:
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_fix_of_the_changelog_stands_in_a_group() -> None:
+    fixes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n### Fixes\n")[1]
+    ungrouped, *groups = re.split(r"^#### .+$", fixes, flags=re.MULTILINE)
+
+    assert ungrouped.strip() == ""
+    assert all(group.strip().startswith("- ") for group in groups)
+    assert 5 <= len(groups) <= 10

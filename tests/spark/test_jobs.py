@@ -239,16 +239,14 @@ def test_elections_are_counted_and_drawn(spark: SparkSession, cluster: Cluster, 
     assert "<polyline" in picture.read_text(encoding="utf-8")
 
 
-def test_a_plan_is_json_that_the_reassign_tool_takes(
-    spark: SparkSession, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_a_plan_is_json_that_the_reassign_tool_takes(cluster: Cluster, tmp_path: Path) -> None:
     with Client(cluster.bootstrap_servers) as client:
         lopsided = dict.fromkeys(range(12), (0, 1))
         client.run(create_topics, [a_topic("lopsided", assignments=lopsided)])
     file = tmp_path / "plan.json"
     options = plan.PlanOptions(bootstrap_servers=cluster.bootstrap_servers, file=str(file))
 
-    report = plan.run(spark, options, quiet())
+    report = plan.run(options, quiet())
 
     asked = read_plan(file)
     assert asked

@@ -1,13 +1,23 @@
 """``ottla pipeline run NAME``: one command a job, with the options that the job has."""
 
 import importlib
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.pipeline_session import LOCAL, a_session, interruptible, refusals_in_one_sentence
+from ottla.cli.pipeline_session import (
+    LOCAL,
+    a_session,
+    interruptible,
+    refusals_by_flags,
+    refusals_in_one_sentence,
+)
 from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer
 from ottla.cli.shared.refusal import UsageRefused
+
+if TYPE_CHECKING:
+    from ottla.spark.jobs.report import Progress, Report
 
 app = typer.Typer(
     add_completion=False,
@@ -155,13 +165,20 @@ def plan(
     to: Annotated[str, typer.Option(help="The JSON file for ottla reassign-partitions.")],
     moves: Annotated[int, typer.Option(min=0, help="At most so many replicas move.")] = 10,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
-    master: Master = LOCAL,
 ) -> None:
-    """A reassignment that evens out leaders and bytes with few moves.
+    """A reassignment that evens out leaders and bytes with few moves. It needs no Spark.
 
     Example: `ottla pipeline run plan --to plan.json`.
     """
-    _run("plan", master, file=to, moves_max=moves, bootstrap_servers=bootstrap_server)
+    from ottla.spark.jobs.plan import PlanOptions, check, run
+
+    def work(options: dict[str, Any], progress: "Progress") -> "Report":
+        with refusals_by_flags(options):
+            made = PlanOptions(**options)
+            check(made)
+            return run(made, progress)
+
+    _tell(work, file=to, moves_max=moves, bootstrap_servers=bootstrap_server)
 
 
 def require_master(master: str) -> None:
@@ -174,28 +191,39 @@ def require_master(master: str) -> None:
         )
 
 
-def _run(name: str, master: str, bootstrap_servers: str, **options: Any) -> None:
-    """Start Spark if nothing is wrong, run the job, print its report; a refusal is one sentence."""
-    from ottla.cli.shared.connection import connected, servers_here
-    from ottla.spark.jobs.report import Progress, Report
-
+def _run(name: str, master: str, **options: Any) -> None:
+    """Start Spark if nothing is wrong, and run the job on it."""
     require_master(master)
-    options["bootstrap_servers"] = bootstrap_servers or servers_here()
-    progress = Progress(typer.echo)
 
-    def work() -> Report:
-        with connected(options["bootstrap_servers"]):
-            pass  # Where nobody answers, the command says so at once; Spark would try for a minute.
+    def work(options: dict[str, Any], progress: "Progress") -> "Report":
         with refusals_in_one_sentence(options):
             job = importlib.import_module(f"ottla.spark.jobs.{name}")
             made = getattr(job, f"{name.capitalize()}Options")(**options)
             job.check(made)
-            typer.echo(f"starting Spark on {master}")
+            progress.tell(f"starting Spark on {master}")
             with a_session(master, f"ottla {name}") as spark:
                 report: Report = job.run(spark, made, progress)
                 return report
 
-    report = interruptible(work, lambda: progress.left)
+    _tell(work, **options)
+
+
+def _tell(
+    work: Callable[[dict[str, Any], "Progress"], "Report"], bootstrap_servers: str, **options: Any
+) -> None:
+    """Do a job's work on a cluster that answers, print its report; a refusal is one sentence."""
+    from ottla.cli.shared.connection import connected, servers_here
+    from ottla.spark.jobs.report import Progress
+
+    options["bootstrap_servers"] = bootstrap_servers or servers_here()
+    progress = Progress(typer.echo)
+
+    def on_a_cluster() -> "Report":
+        with connected(options["bootstrap_servers"]):
+            pass  # Where nobody answers, the command says so at once; Spark would try for a minute.
+        return work(options, progress)
+
+    report = interruptible(on_a_cluster, lambda: progress.left)
     for line in report.lines():
         typer.echo(line)
     if not report.is_well:

@@ -90,19 +90,13 @@ def a_session(master: str, app_name: str, *, is_brief: bool = False) -> Iterator
 
 
 @contextmanager
-def refusals_in_one_sentence(options: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """What our own code refuses, however deep in Spark's it was, reaches the user without a stack.
+def refusals_by_flags(options: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """What our own code refuses reaches the user without a stack, told by the flags that it came from.
 
-    ``options`` are the job's: what was refused is told by the flags that they came from.
+    ``options`` are the job's.
     """
-    try:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
+    from ottla.spark.errors import SparkRefused
 
-        from ottla.spark.errors import SparkRefused
-        from ottla.spark.jobs.streams import explained, spark_said
-    except ModuleNotFoundError as missing:
-        raise LaunchRefused(f"{missing.name} is not installed; pip install 'ottla[spark]'") from None
     try:
         yield
     except SparkRefused as refused:
@@ -111,10 +105,26 @@ def refusals_in_one_sentence(options: Mapping[str, Any] | None = None) -> Iterat
         if error.filename is None:
             raise
         raise LaunchRefused(f"{error.filename}: {error.strerror}; name another file") from None
-    except (PySparkException, Py4JError) as error:
-        if isinstance(ours := explained(error), SparkRefused):
-            raise LaunchRefused(in_flags(str(ours), options or {})) from None
-        said = spark_said(error)
-        raise LaunchRefused(
-            f"Spark gave up: {said}; mend what it names, then run the command again"
-        ) from None
+
+
+@contextmanager
+def refusals_in_one_sentence(options: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """The same of work that is done on Spark: also what it wraps around ours, and what it says itself."""
+    try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        from ottla.spark.errors import SparkRefused
+        from ottla.spark.jobs.streams import explained, spark_said
+    except ModuleNotFoundError as missing:
+        raise LaunchRefused(f"{missing.name} is not installed; pip install 'ottla[spark]'") from None
+    with refusals_by_flags(options):
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            if isinstance(ours := explained(error), SparkRefused):
+                raise ours from None
+            said = spark_said(error)
+            raise LaunchRefused(
+                f"Spark gave up: {said}; mend what it names, then run the command again"
+            ) from None

@@ -9,7 +9,7 @@ import typer
 
 from ottla.cli.local.telling import tell, tell_at_the_end
 from ottla.cli.shared.options import key_values
-from ottla.cli.shared.refusal import UsageRefused
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
     from ottla.cli.local.demo import Demo
@@ -71,6 +71,7 @@ def up(
     """
     settings = key_values("--set", set_ or [])
     require_known(settings)
+    require_unused(data_dir)
     if detach:
         from ottla.cli.local.detached import start_detached
 
@@ -120,6 +121,18 @@ def up(
             cluster.stop()
     if stop.asked:
         tell_at_the_end(f"stopped; the data is in {cluster.data_dir}")
+
+
+def require_unused(data_dir: Path) -> None:
+    """Refuse a directory on which a cluster runs, before anything is started."""
+    from ottla.cli.local.state import is_locked, next_command
+
+    if is_locked(data_dir):
+        status, down = next_command("status", data_dir), next_command("down", data_dir)
+        raise CommandRefused(
+            f"a cluster runs on {data_dir} already; see {status}, stop it with {down},"
+            " or name another --data-dir"
+        )
 
 
 def require_known(names: Iterable[str]) -> None:

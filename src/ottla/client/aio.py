@@ -74,7 +74,7 @@ class _LinkProtocol(asyncio.BufferedProtocol):
                     self._received.let_go()
         except MalformedRequest as malformed:
             self.abort()
-            self._client.engine.link_lost(self._link, f"garbage: {malformed}")
+            self._client.engine.link_lost(self._link, f"what it sent is not Kafka's protocol: {malformed}")
         self._client.perform()
 
     def eof_received(self) -> bool:

@@ -11,6 +11,7 @@ uses: the producer, the consumer and the group come when they are asked for.
 """
 
 import errno
+import os
 import selectors
 import socket
 import time
@@ -75,7 +76,7 @@ class _Socket:
         try:
             self._addresses.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except OSError as error:
-            return str(error)
+            return error.strerror or str(error)
         except UnicodeError:
             return f"{host} is no name of a host"
         return self.open_next("no address")
@@ -87,7 +88,7 @@ class _Socket:
             try:
                 self.socket = socket.socket(family, kind, protocol)
             except OSError as error:
-                refusal = str(error)
+                refusal = error.strerror or str(error)
                 continue
             self.socket.setblocking(False)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -95,13 +96,13 @@ class _Socket:
             if code in _CONNECTING:
                 return None
             self.socket.close()
-            refusal = errno.errorcode.get(code, str(code))
+            refusal = os.strerror(code)
         return refusal
 
     def connect_error(self) -> str | None:
         """Why the connection could not be made, or ``None``."""
         code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        return errno.errorcode.get(code, str(code)) if code else None
+        return os.strerror(code) if code else None
 
     def send(self, parts: Iterable[Buffer]) -> None:
         self.unsent.extend(memoryview(part) for part in parts if len(part))
@@ -309,9 +310,9 @@ class Client:
         try:
             action()
         except OSError as error:
-            self._lose(sock, str(error))
+            self._lose(sock, error.strerror or str(error))
         except MalformedRequest as malformed:
-            self._lose(sock, f"garbage: {malformed}")
+            self._lose(sock, f"what it sent is not Kafka's protocol: {malformed}")
         else:
             self._watch(sock)
 

@@ -50,8 +50,9 @@ class TimedOut(ClientError):
     """An operation ran out of time; the message names the last cause."""
 
     def __init__(self, what: str, timeout_ms: int, cause: ClientError | None) -> None:
-        self.cause = cause
-        last = f"; last cause: {cause}" if cause else ""
+        self.cause: ClientError | None = cause.cause if isinstance(cause, TimedOut) else cause
+        """Never that a part of it ran out of time as well."""
+        last = f"; last cause: {self.cause}" if self.cause else ""
         super().__init__(f"{what}: not done within {timeout_ms} ms{last}")
 
     @property

@@ -25,6 +25,7 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
         gone = ottla("pause", "1")
         restarted = ottla("restart", "1")
         ottla("pause", "1")
+        frozen = ottla("status")
         beside = ottla("restart", "0")
         thawed = ottla("restart", "1")
         status = ottla("status")
@@ -39,6 +40,8 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
     assert beside.stdout == "broker 0 is started\n", beside.stderr
     assert restarted.stdout == thawed.stdout == "broker 1 is started\n"
     assert "controlled shutdown succeeded" in (tmp_path / "broker-1" / "broker.log").read_text()
+    assert f", frozen; `ottla resume 1 --data-dir {tmp_path}` lets it go on" in frozen.stdout
     assert "broker 1: process " in status.stdout
+    assert "frozen" not in status.stdout
     assert stopped.exit_code == 0, stopped.stderr
     assert ottla("status").exit_code == 1

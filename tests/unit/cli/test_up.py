@@ -85,6 +85,22 @@ def silence(monkeypatch: pytest.MonkeyPatch, number: int, after: str) -> None:
     monkeypatch.setattr(telling, "typer", SimpleNamespace(echo=echo))
 
 
+def test_a_directory_with_a_cluster_is_refused_before_anything_is_started(
+    tmp_path: Path, made: list[ClusterInName]
+) -> None:
+    lock = lock_data_dir(tmp_path, LOCK_NAME)
+    refused = up(tmp_path)
+    os.close(lock)
+
+    assert made == []
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    at = f"--data-dir {tmp_path}`"
+    assert refused.stderr == (
+        f"ottla: a cluster runs on {tmp_path} already; see `ottla status {at}, stop it with `ottla down {at},"
+        " or name another --data-dir\n"
+    )
+
+
 def test_a_terminal_that_closes_does_not_cut_the_stop_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: list[ClusterInName]
 ) -> None:

@@ -90,6 +90,14 @@ def test_a_cluster_without_a_controller_ends_with_the_timeout_and_its_cause() ->
         cluster.run(create_topics(cluster.engine, [a_topic("t")], timeout_ms=3_000))
 
 
+def test_what_runs_out_of_time_inside_of_what_runs_out_of_time_names_the_cause_once() -> None:
+    inner = TimedOut("MetadataRequest", 60_000, BrokerError(ErrorCode.LEADER_NOT_AVAILABLE))
+
+    outer = TimedOut("Metadata", 60_000, inner)
+
+    assert str(outer) == "Metadata: not done within 60000 ms; last cause: LEADER_NOT_AVAILABLE"
+
+
 def test_an_error_of_the_whole_call_is_raised() -> None:
     cluster = FakeCluster()
     refused = DescribeClusterResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message="no")

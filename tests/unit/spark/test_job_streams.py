@@ -36,8 +36,27 @@ class EndedQuery:
         return self
 
 
-def run(query: EndedQuery, progress: Progress | None = None) -> int:
-    return run_to_end(query, None, progress or Progress(lambda _: None), "/data/c", "begin anew")
+class Told:
+    """Brokers of which there is something to tell."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.is_over = False
+
+    def __enter__(self) -> Told:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+
+    def news(self) -> list[str]:
+        lines, self.lines = self.lines, []
+        return lines
+
+
+def run(query: EndedQuery, progress: Progress | None = None, brokers: Told | None = None) -> int:
+    told = progress or Progress(lambda _: None)
+    return run_to_end(query, None, told, "/data/c", "begin anew", brokers or Told())
 
 
 def test_a_query_that_failed_at_once_raises_its_cause() -> None:
@@ -81,3 +100,13 @@ def test_a_query_that_is_cut_short_leaves_the_batches_that_were_told() -> None:
     assert progress.left == (
         "7 records are done, in whole batches, as noted in /data/c; the same command goes on from there"
     )
+
+
+def test_news_of_brokers_are_told_while_the_query_runs_and_no_longer() -> None:
+    lines: list[str] = []
+    brokers = Told("broker 1 cannot be reached")
+
+    run(EndedQuery(), Progress(lines.append), brokers)
+
+    assert lines[0] == "broker 1 cannot be reached"
+    assert brokers.is_over

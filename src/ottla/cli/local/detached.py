@@ -7,8 +7,9 @@ from pathlib import Path
 
 import typer
 
-from ottla.cli.local.state import LOG_NAME, LOOK_S, UpState, is_locked, next_command, read_state
+from ottla.cli.local.state import LOG_NAME, LOOK_S, UpState, next_command, read_state
 from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.shared.waiting import PATIENCE_S, tell_of_waiting
 from ottla.launch.processes import ALONE
 
 READY_S_MAX = 90.0
@@ -16,8 +17,6 @@ READY_S_MAX = 90.0
 
 def start_detached(data_dir: Path, words: list[str]) -> None:
     """Start ``ottla up`` in a session of its own; returns when its brokers know one another."""
-    if is_locked(data_dir):
-        raise CommandRefused(f"a cluster runs on {data_dir} already; see {next_command('status', data_dir)}")
     log = data_dir / LOG_NAME
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -49,7 +48,9 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
 
 def _serving(process: subprocess.Popen[bytes], data_dir: Path, log: Path, begun_at: int) -> UpState:
     """What it says of itself as soon as it does."""
-    give_up = time.monotonic() + READY_S_MAX
+    began = time.monotonic()
+    give_up = began + READY_S_MAX
+    is_told = False
     while (state := read_state(data_dir)) is None or state.pid != process.pid:
         if process.poll() is not None:
             lines = log.read_bytes()[begun_at:].decode(errors="replace").splitlines()
@@ -58,5 +59,8 @@ def _serving(process: subprocess.Popen[bytes], data_dir: Path, log: Path, begun_
         if time.monotonic() > give_up:
             process.terminate()
             raise CommandRefused(f"the cluster was not ready within {READY_S_MAX:.0f} s; its log is {log}")
+        if not is_told and time.monotonic() > began + PATIENCE_S:
+            is_told = True
+            tell_of_waiting(f"starting ZooKeeper and brokers; their news are in {log}")
         time.sleep(LOOK_S)
     return state

@@ -1,8 +1,11 @@
 """``ottla status``: does a cluster run here?"""
 
+import sys
+from pathlib import Path
+
 import typer
 
-from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, require_state
+from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, next_command, require_state
 from ottla.cli.shared.options import Output, OutputOption
 
 app = typer.Typer(add_completion=False)
@@ -35,4 +38,15 @@ def status(data_dir: DataDir = DEFAULT_DATA_DIR, output: OutputOption = Output.T
     typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
     typer.echo(f"  zookeeper.connect  {state.zookeeper}")
     for number, pid in sorted(state.broker_pids.items()):
-        typer.echo(f"  broker {number}: {'has ended' if pid is None else f'process {pid}'}")
+        typer.echo(f"  broker {number}: {_state_of(number, pid, data_dir)}")
+
+
+def _state_of(number: int, pid: int | None, data_dir: Path) -> str:
+    """A broker's process, and how it comes back if it does not serve."""
+    from ottla.launch.processes import is_frozen
+
+    if pid is None:
+        return f"has ended; {next_command(f'restart {number}', data_dir)} brings it back"
+    if sys.platform == "linux" and is_frozen(pid):
+        return f"process {pid}, frozen; {next_command(f'resume {number}', data_dir)} lets it go on"
+    return f"process {pid}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from ottla.cli.local.state import DEFAULT_DATA_DIR, read_state
 from ottla.cli.shared.options import read_settings
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
+from ottla.cli.shared.waiting import PATIENCE_S, tell_of_waiting
 from ottla.client.blocking import Client
 from ottla.client.config import ClientConfig, parse_bootstrap_servers
 from ottla.client.engine.engine import Engine
@@ -55,14 +56,20 @@ def connected(
             failure = client.run(_reach)
             if failure is not None:
                 raise CommandRefused(
-                    f"no broker answers at {bootstrap_server} ({failure}); start a cluster with `ottla up`,"
-                    " or name one with --bootstrap-server"
+                    f"no broker answers at {bootstrap_server} ({failure}); {_next_step(bootstrap_server)}"
                 )
             yield client
     except ClientError as error:
         raise CommandRefused(sentence(error)) from error
     except struct.error as error:
         raise CommandRefused(f"a number does not fit into Kafka's protocol: {error}") from error
+
+
+def _next_step(bootstrap_server: str) -> str:
+    state = read_state(DEFAULT_DATA_DIR)
+    if state is not None and state.bootstrap_servers == bootstrap_server:
+        return "`ottla status` shows what has become of the cluster here"
+    return "start a cluster with `ottla up`, or name one with --bootstrap-server"
 
 
 def servers_here() -> str:
@@ -98,12 +105,18 @@ def client_config(bootstrap_server: str, properties: dict[str, str]) -> ClientCo
 def _reach(engine: Engine) -> Operation[ClientError | None]:
     """Try every named broker twice; why none answered, or ``None``."""
     deadline_ms = engine.now_ms + REACH_MS_MAX
+    wonder_ms = engine.now_ms + round(PATIENCE_S * 1000)
+    is_told = False
     failures_max = 2 * len(engine.config.bootstrap_servers)
     failures = 0
     engine.refresh_soon()
     while not engine.metadata.version:
-        yield from wait_for(engine.metadata_came, max(1, deadline_ms - engine.now_ms))
-        if engine.metadata_error is not None:
+        next_ms = deadline_ms if is_told else wonder_ms
+        has_come = yield from wait_for(engine.metadata_came, max(1, next_ms - engine.now_ms))
+        if not has_come and not is_told:
+            is_told = True
+            tell_of_waiting(f"no broker has answered yet; trying for {REACH_MS_MAX // 1000} s in all")
+        if has_come and engine.metadata_error is not None:
             failures += 1
         is_over = failures >= failures_max or engine.now_ms >= deadline_ms
         if is_over and not engine.metadata.version:

@@ -80,7 +80,9 @@ def get_offsets(
             and is_wanted(row.name, partition.partition_index)
         )
         if not wanted:
-            raise CommandRefused("Could not match any topic-partitions with the specified filters")
+            raise CommandRefused(
+                "Could not match any topic-partitions with the specified filters; see `ottla topics --list`"
+            )
         found = offsets_at(client, dict.fromkeys(wanted, timestamp))
     for name in wanted:
         if name not in found:

@@ -128,7 +128,9 @@ def describe(client: Client, names: list[str], what: str, verbose: bool, output:
     if output is not Output.TABLE:
         print_rows(rows, output, LAG_COLUMNS if what == "offsets" else ())
     if missing:
-        raise CommandRefused(f"Consumer group '{missing[0]}' does not exist")
+        raise CommandRefused(
+            f"Consumer group '{missing[0]}' does not exist; see `ottla consumer-groups --list`"
+        )
 
 
 # ---- offsets

@@ -142,7 +142,9 @@ class Link:
         try:
             self._answer(frame)
         except MalformedRequest as malformed:
-            self.close(ConnectionLost(f"{self.host}:{self.port} sent garbage: {malformed}"))
+            self.close(
+                ConnectionLost(f"{self.host}:{self.port}: what it sent is not Kafka's protocol: {malformed}")
+            )
 
     def lost(self, reason: str) -> None:
         """The edge lost the line, or could not open it."""

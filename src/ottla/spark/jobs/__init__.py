@@ -2,6 +2,7 @@
 
 A job is a function ``run(spark, options, progress) -> Report``; ``check(options)`` refuses, before Spark is
 started, what can be seen to be wrong without it. Its options are a frozen dataclass beside them.
+Only ``plan`` needs no Spark, and gets none.
 """
 
 JOBS: dict[str, str] = {

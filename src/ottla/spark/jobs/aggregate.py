@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from ottla.spark.checkpoint import check_checkpoint, claim_checkpoint, has_begun
 from ottla.spark.errors import refuse
+from ottla.spark.jobs.brokers import BrokerWatch
 from ottla.spark.jobs.cluster import check_sources, check_target
 from ottla.spark.jobs.report import Progress, Report
 from ottla.spark.jobs.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
@@ -75,7 +76,8 @@ def run(spark: SparkSession, options: AggregateOptions, progress: Progress) -> R
         .option("topic", options.to_topic)
         .option("checkpointLocation", options.checkpoint)
     )
-    rows = run_to_end(writer, options.follow_s, progress, options.checkpoint, ANOTHER_CHECKPOINT)
+    brokers = BrokerWatch(options.bootstrap_servers)
+    rows = run_to_end(writer, options.follow_s, progress, options.checkpoint, ANOTHER_CHECKPOINT, brokers)
     return Report(f"{rows} records aggregated into windows of {options.window} on {options.to_topic}")
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from ottla.spark.checkpoint import SINK_LOG, check_checkpoint, has_begun
 from ottla.spark.errors import refuse
 from ottla.spark.jobs.archives import Archive
+from ottla.spark.jobs.brokers import BrokerWatch
 from ottla.spark.jobs.cluster import check_sources
 from ottla.spark.jobs.report import Progress, Report, Table
 from ottla.spark.jobs.streams import run_to_end, topic_stream
@@ -50,7 +51,8 @@ def run(spark: SparkSession, options: ArchiveOptions, progress: Progress) -> Rep
         .option("path", options.directory)
         .option("checkpointLocation", archive.path_of(CHECKPOINT))
     )
-    rows = run_to_end(writer, options.follow_s, progress, archive.path_of(CHECKPOINT), ANOTHER)
+    brokers = BrokerWatch(options.bootstrap_servers)
+    rows = run_to_end(writer, options.follow_s, progress, archive.path_of(CHECKPOINT), ANOTHER, brokers)
     return Report(f"{rows} records archived now, to {options.directory}", [holdings(archive)])
 
 

@@ -1,15 +1,13 @@
 """plan: a reassignment that evens out leaders and bytes, with as few moves as possible.
 
 Bytes are measured: every broker says how large its replicas are. The plan is the JSON that reassignment tools
-take; nothing is moved here.
+take; nothing is moved here. What is asked fits into one memory, so it is the one job that needs no Spark.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from ottla.client.admin.cluster import describe_log_dirs, list_partition_reassignments
 from ottla.client.blocking import Client
@@ -46,13 +44,14 @@ class Measured:
 
 
 def check(options: PlanOptions) -> None:
-    """Refuse what can be seen to be wrong without Spark."""
+    """Refuse what can be seen to be wrong before the cluster is asked."""
     check_file("to", options.file)
 
 
-def run(spark: SparkSession, options: PlanOptions, progress: Progress) -> Report:
+def run(options: PlanOptions, progress: Progress) -> Report:
     """Measure, plan, write the file."""
     kafka = kafka_settings({"kafka.bootstrap.servers": options.bootstrap_servers}, is_sink=False)
+    progress.tell("asking every broker how large its replicas are")
     with Client(kafka.client) as client:
         try:
             found = measure(client)

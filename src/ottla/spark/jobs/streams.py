@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.spark.errors import SparkRefused
+from ottla.spark.jobs.brokers import Watch
 from ottla.spark.jobs.report import Progress
 
 LOOK_S = 1.0
@@ -35,30 +36,40 @@ def topic_stream(
     return reader.load()
 
 
-def run_to_end(writer: Any, follow_s: float | None, progress: Progress, checkpoint: str, anew: str) -> int:
+def run_to_end(
+    writer: Any, follow_s: float | None, progress: Progress, checkpoint: str, anew: str, brokers: Watch
+) -> int:
     """Run a query over what there is, or (``follow_s``) for ever; how many rows it has read.
 
-    ``anew``: what to do where data are lost, since jobs do not read on without them.
+    ``anew``: what to do where data are lost, since jobs do not read on without them. What ``brokers`` has to
+    say is told while the query runs.
     """
     trigger = {"availableNow": True} if follow_s is None else {"processingTime": f"{follow_s} seconds"}
     query: StreamingQuery = writer.trigger(**trigger).start()
-    seen, rows = -1, 0
     try:
-        while True:
-            progress.left = (
-                f"{rows} records are done, in whole batches, as noted in {checkpoint};"
-                " the same command goes on from there"
-            )
-            is_over = query.awaitTermination(int(LOOK_S))  # Raises what ended a query, at once or long ago.
-            for batch in query.recentProgress:
-                if batch["batchId"] > seen and batch["numInputRows"]:
-                    seen = batch["batchId"]
-                    rows += batch["numInputRows"]
-                    progress.tell(f"batch {seen}: {batch['numInputRows']} records, {rows} in all")
-            if is_over:
-                return rows
+        with brokers:
+            return _await_end(query, progress, checkpoint, brokers)
     except StreamingQueryException as error:
         raise _told_for_jobs(explained(error), anew) from error
+
+
+def _await_end(query: StreamingQuery, progress: Progress, checkpoint: str, brokers: Watch) -> int:
+    seen, rows = -1, 0
+    while True:
+        progress.left = (
+            f"{rows} records are done, in whole batches, as noted in {checkpoint};"
+            " the same command goes on from there"
+        )
+        is_over = query.awaitTermination(int(LOOK_S))  # Raises what ended a query, at once or long ago.
+        for line in brokers.news():
+            progress.tell(line)
+        for batch in query.recentProgress:
+            if batch["batchId"] > seen and batch["numInputRows"]:
+                seen = batch["batchId"]
+                rows += batch["numInputRows"]
+                progress.tell(f"batch {seen}: {batch['numInputRows']} records, {rows} in all")
+        if is_over:
+            return rows
 
 
 def _told_for_jobs(error: Exception, anew: str) -> Exception:

@@ -10,6 +10,7 @@ from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StringT
 
 from ottla.spark.checkpoint import check_checkpoint, claim_checkpoint, has_begun
 from ottla.spark.errors import refuse
+from ottla.spark.jobs.brokers import BrokerWatch
 from ottla.spark.jobs.cluster import check_sources, check_target
 from ottla.spark.jobs.report import Progress, Report, Table
 from ottla.spark.jobs.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
@@ -67,7 +68,8 @@ def run(spark: SparkSession, options: ValidateOptions, progress: Progress) -> Re
         judged.unpersist()
 
     writer = stream.writeStream.foreachBatch(check).option("checkpointLocation", options.checkpoint)
-    rows = run_to_end(writer, options.follow_s, progress, options.checkpoint, ANOTHER_CHECKPOINT)
+    brokers = BrokerWatch(options.bootstrap_servers)
+    rows = run_to_end(writer, options.follow_s, progress, options.checkpoint, ANOTHER_CHECKPOINT, brokers)
     good = counts.pop("", 0)
     table = Table("bad records", ("cause", "records"), [*sorted(counts.items())])
     return Report(
