@@ -92,6 +92,8 @@ class UncleanStart:
     broker: BrokerId
     leader_epoch: int
     end_offset: int
+    kept_until: int
+    """Behind it the log may be this leader's own, and not what others acknowledged."""
     heard_high_watermark: int
 
 
@@ -106,7 +108,7 @@ def start_record(start: UncleanStart, circumstances: Circumstances) -> Record:
             "new_leader": start.broker,
             "new_end_offset": start.end_offset,
             "old_high_watermark_at_least": start.heard_high_watermark,
-            "may_be_lost": {"from": start.end_offset, "until": None},
+            "may_be_lost": {"from": start.kept_until, "until": None},
         },
     )
 

@@ -294,18 +294,16 @@ class Partitions:
             return code  # a leader notes its epoch there, and they are read when first asked for
         heard = _heard_high_watermark(partition)
         was_leader = partition.leader is not None
+        missed_another = assigned.state.leader_epoch > partition.leader_epoch + 1
         if partition.become_leader(assigned.state):
             self.fetchers.unfollow(partition)
-            if assigned.state.leader_recovery_state == LeaderRecoveryState.RECOVERING and not was_leader:
-                self._node.controller.on_unclean_start(
-                    UncleanStart(
-                        partition.name,
-                        self.broker_id,
-                        partition.leader_epoch,
-                        partition.log.end_offset,
-                        heard,
-                    )
-                )
+            is_unclean = assigned.state.leader_recovery_state == LeaderRecoveryState.RECOVERING
+            if is_unclean and (missed_another or not was_leader):
+                end = own_log.end_offset
+                # One that had been replaced and did not know it may have written on, beside its successor.
+                kept = min(end, heard) if was_leader else end
+                start = UncleanStart(partition.name, self.broker_id, partition.leader_epoch, end, kept, heard)
+                self._node.controller.on_unclean_start(start)
             log.debug(
                 "leading partition=%s epoch=%d isr=%s start=%d",
                 partition.name,

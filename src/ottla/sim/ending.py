@@ -280,17 +280,19 @@ class Ending:
         epochs = [each.epoch for each in self.cluster.znodes.unclean if each.partition == name]
         if not epochs:
             return 0
-        receipts = self._receipts()
+        receipts, words = self._told_losses("loss receipt"), self._told_losses("unclean start")
         starts = [receipts.get((str(name), epoch)) for epoch in epochs]
+        # The controller says where the new leader's log ended, and the new leader what of it may be its own.
+        starts += [words[key] for epoch in epochs if (key := (str(name), epoch)) in words]
         return min((start if start is not None else 0 for start in starts), default=0)
 
-    def _receipts(self) -> dict[tuple[str, int], int | None]:
-        """The loss receipts in the topic of decisions: partition and epoch, and from where on."""
+    def _told_losses(self, kind: str) -> dict[tuple[str, int], int | None]:
+        """What the topic of decisions tells of losses: partition and epoch, and from where on."""
         log = self._leader_log(TopicPartition(DECISIONS_TOPIC, 0))
         found: dict[tuple[str, int], int | None] = {}
         for record in _records_of(log) if log is not None else []:
             told: dict[str, Any] = json.loads(record.value)
-            if told["kind"] == "loss receipt":
+            if told["kind"] == kind:
                 found[(told["partition"], told["leader_epoch"])] = told["may_be_lost"]["from"]
         return found
 
@@ -305,7 +307,7 @@ class Ending:
         if not wanted:
             return
         self.cluster.await_(
-            lambda: {(str(e.partition), e.epoch) for e in wanted} <= set(self._receipts()),
+            lambda: {(str(e.partition), e.epoch) for e in wanted} <= set(self._told_losses("loss receipt")),
             40 * SECOND,
             "every unclean election has its receipt",
         )

@@ -392,6 +392,22 @@ def test_a_slow_follower_elected_uncleanly_says_how_much_it_had_heard_of() -> No
     assert [(s.end_offset, s.heard_high_watermark, s.leader_epoch) for s in notes.starts] == [(2, 9, 2)]
 
 
+def test_a_leader_elected_uncleanly_that_missed_another_does_not_count_on_what_it_wrote_beside_it() -> None:
+    """Frozen and replaced, it wrote on when it woke up; its successor has acknowledged others there."""
+    broker = LedBroker()
+    broker.lead(isr=(ME, SECOND))
+    broker.produce(a_batch("a", "b"), acks=1)
+    broker.fetch_now(2, replica=SECOND)
+    broker.produce(a_batch("c", "d", "e"), acks=1)
+    notes = NotesUncleanStarts()
+    broker.node.controller = notes  # type: ignore[assignment]
+
+    broker.assign(ME, isr=(ME, SECOND), epoch=broker.epoch + 1, recovering=True)
+    broker.assign(ME, isr=(ME,), epoch=broker.epoch + 2, recovering=True)
+
+    assert [(start.end_offset, start.kept_until) for start in notes.starts] == [(5, 2)]
+
+
 def test_a_clean_election_is_no_unclean_start() -> None:
     broker = a_follower()
     notes = NotesUncleanStarts()

@@ -196,6 +196,21 @@ def test_a_receipt_is_completed_by_the_cut_that_belongs_to_it(
     assert losses([RECEIPT, *cuts]) == [Loss(2, 7, until, None, cut_by)]
 
 
+def test_the_new_leader_knows_better_than_its_controller_where_the_loss_begins() -> None:
+    """It had been replaced and did not know it: the end of its log was its own."""
+    start = {
+        "kind": "unclean start",
+        "leader_epoch": 2,
+        "new_leader": 1,
+        "may_be_lost": {"from": 4, "until": None},
+        "old_high_watermark_at_least": 4,
+        "time_ms": 0,
+    }
+
+    assert losses([RECEIPT, start]) == [Loss(2, 4, None, 4, None)]
+    assert losses([RECEIPT, start, a_cut(0, 2, 6, 9)]) == [Loss(2, 6, 9, 4, 0)]
+
+
 def test_the_new_leaders_word_adds_what_it_had_heard_and_stands_alone_under_an_apache_controller() -> None:
     start = {
         "kind": "unclean start",

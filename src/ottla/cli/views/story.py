@@ -186,8 +186,8 @@ def loss_of(row: dict[str, Any], history: list[dict[str, Any]]) -> Loss:
         for other in history
         if other.get("kind") in ("loss receipt", "unclean start") and other["leader_epoch"] == epoch
     ]
-    starts = [other["may_be_lost"]["from"] for other in said]
-    start = next((offset for offset in starts if offset is not None), None)
+    starts = [other["may_be_lost"]["from"] for other in said if other["may_be_lost"]["from"] is not None]
+    start = min(starts, default=None)  # a leader knows what of its log may be its own; controllers do not
     committed = [other.get("old_high_watermark_at_least") for other in said]
     known = [offset for offset in committed if offset is not None]
     old_isr = next((other["old_isr"] for other in said if "old_isr" in other), None)
@@ -197,7 +197,7 @@ def loss_of(row: dict[str, Any], history: list[dict[str, Any]]) -> Loss:
         if other.get("kind") == "log cut"
         and other["leader_epoch"] >= epoch
         and (old_isr is None or other["broker"] in old_isr)
-        and (start is None or other["lost"]["from"] <= start)  # a cut further on is of a later story
+        and (not starts or other["lost"]["from"] <= max(starts))  # a cut further on is of a later story
     ]
     if not cuts:
         return Loss(epoch, start, None, max(known, default=None), None)
