@@ -267,7 +267,9 @@ class OwnMember(OwnClient):
         if membership.is_stable and self._share != (share := (membership.generation, membership.owned)):
             self._share = share
             self.world.note(b"%d" % membership.generation)
-            self.reading.owned(membership.generation, membership.member_id, membership.owned)
+            # A static member that was started again has its old share, in the same generation, by a new id.
+            owner = membership.config.group_instance_id or membership.member_id
+            self.reading.owned(membership.generation, owner, membership.owned)
 
     def start(self) -> None:
         if self.sleeps_until_us > self.world.now_us:

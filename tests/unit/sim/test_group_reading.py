@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ottla.model.ids import TopicPartition
@@ -75,3 +77,19 @@ def test_a_generation_that_is_joined_and_was_never_shared_out_is_none(reading: G
     member._poll()
 
     assert reading.given == {P0: {4}}
+
+
+def test_a_static_member_that_is_started_again_has_its_old_share(reading: GroupReading) -> None:
+    world = World(1)
+    member = OwnMember(world, Network(world), 0, {1: ("broker-1", 9092)}, "topic-0", reading, ("range",))
+    member.enter(lambda: None)
+    membership = member.core.membership
+    membership.config = replace(membership.config, group_instance_id="static")
+    membership.is_stable, membership.owned, membership.generation = True, frozenset({P0}), 3
+
+    for member_id in ("static-1", "static-2"):
+        membership.member_id, member._share = member_id, (-1, frozenset())
+        member.enter(lambda: None)
+
+    with pytest.raises(Violation, match="two owners"):
+        reading.owned(3, "a", frozenset({P0}))
