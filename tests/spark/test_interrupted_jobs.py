@@ -62,7 +62,7 @@ def interrupted(terminal: Terminal, interrupt: Callable[[Terminal], None], code:
     assert terminal.await_end() == code, terminal.shown
     wait_until(lambda: not any(map(is_alive, below)), "nothing is left of it", 30)
     lines = [line for line in terminal.shown[before:].replace("^C", "").splitlines() if line]
-    told = [line for line in lines if not line.startswith(("batch ", "starting Spark"))]
+    told = [line for line in lines if not line.startswith(("batch ", "starting Spark", "Spark runs"))]
     assert len(told) == 1, terminal.shown
     return told[0]
 

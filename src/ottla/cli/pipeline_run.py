@@ -1,6 +1,7 @@
 """``ottla pipeline run NAME``: one command a job, with the options that the job has."""
 
 import importlib
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -201,7 +202,9 @@ def _run(name: str, master: str, **options: Any) -> None:
             made = getattr(job, f"{name.capitalize()}Options")(**options)
             job.check(made)
             progress.tell(f"starting Spark on {master}")
+            began = time.monotonic()
             with a_session(master, f"ottla {name}") as spark:
+                progress.tell(f"Spark runs after {time.monotonic() - began:.0f} s")
                 report: Report = job.run(spark, made, progress)
                 return report
 

@@ -169,7 +169,10 @@ def _show(cluster: "Cluster", elapsed_s: float) -> None:
 
 
 def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
-    """Tell who is controller, and who ended: nothing is restarted unless somebody asks for it."""
+    """Tell who is controller, and who ended: nothing is restarted unless somebody asks for it.
+
+    Whoever kills all brokers may want to see them come back; where all ended by themselves it is over.
+    """
     from ottla.cli.local.event_lines import EventLines
     from ottla.launch.refusal import LaunchRefused
 
@@ -181,14 +184,17 @@ def _watch(cluster: "Cluster", demo: "Demo | None") -> None:
         if demo is not None:
             demo.tell_news()
         _serve_requests(cluster)
-        told.intersection_update([broker.broker_id for broker in cluster.ended()])
-        for broker in cluster.ended():
+        ended = list(cluster.ended())
+        told.intersection_update([broker.broker_id for broker in ended])
+        for broker in ended:
             if broker.broker_id not in told:
                 told.add(broker.broker_id)
                 tell(_why_it_ended(broker, cluster.data_dir))
                 _write_state(cluster)
-        if len(told) == len(cluster.brokers):
-            raise LaunchRefused("all brokers have ended")
+        if len(told) == len(cluster.brokers) and not all(broker.was_killed for broker in ended):
+            raise LaunchRefused(
+                "all brokers have ended, for the reasons above; mend them, and start it again"
+            )
         if (code := cluster.zookeeper.wait(LOOK_S)) is not None:
             raise LaunchRefused(
                 f"ZooKeeper ended by itself with exit code {code}; its log is"

@@ -146,7 +146,7 @@ def test_a_broker_that_came_back_counts_again(
     """Also where the restart was called a failure: another broker was frozen meanwhile."""
     first = SimpleNamespace(broker_id=0, was_killed=False, why_it_ended=lambda: "broker 0 ended")
     second = SimpleNamespace(broker_id=1, was_killed=False, why_it_ended=lambda: "broker 1 ended")
-    rounds = iter([[first], [first], [], [], [second], [second]])
+    rounds = iter([[first], [], [second]])
     monkeypatch.setattr(ClusterInName, "ended", lambda _self: next(rounds))
     make = ClusterInName.__init__
 
@@ -170,6 +170,23 @@ def test_whoever_was_killed_is_told_with_the_command_that_brings_it_back(
     ran = up(tmp_path)
 
     assert f"broker 0 was killed; `ottla restart 0 --data-dir {tmp_path}` brings it back" in ran.lines
+
+
+@pytest.mark.parametrize(("was_killed", "looks_left", "exit_code"), [(True, 0, 0), (False, LOOKS, 1)])
+def test_a_cluster_whose_brokers_were_all_killed_waits_for_them_and_ends_if_they_ended_by_themselves(
+    was_killed: bool,
+    looks_left: int,
+    exit_code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    made: list[ClusterInName],
+) -> None:
+    ended = SimpleNamespace(broker_id=0, was_killed=was_killed, why_it_ended=lambda: "broker 0 ended")
+    monkeypatch.setattr(ClusterInName, "ended", lambda _self: [ended])
+
+    ran = up(tmp_path)
+
+    assert (ran.exit_code, made[0].looks_left) == (exit_code, looks_left)
 
 
 def test_a_cluster_that_does_not_stop_is_told_with_what_would_end_it(
