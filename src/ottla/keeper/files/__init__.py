@@ -1,0 +1,1 @@
+"""The keeper's data directory: ZooKeeper's own log and snapshots, written, recovered and thinned out."""

@@ -1,0 +1,1 @@
+"""One request after another: its bytes, who may ask it, what it reads, and which transaction it becomes."""
