@@ -1,0 +1,1 @@
+"""Who somebody is: users, their secrets, and the exchanges that prove them. Pure."""

@@ -1,0 +1,1 @@
+"""SASL: the mechanisms, and the order in which their messages go."""

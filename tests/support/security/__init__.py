@@ -1,0 +1,1 @@
+"""Logins as tests speak them, to Ottla and to Apache Kafka alike."""
