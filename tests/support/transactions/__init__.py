@@ -1,0 +1,1 @@
+"""Conversations about transactions, held with two kinds of coordinators."""

@@ -1,0 +1,1 @@
+"""Transactional producers of every kind as programs, driven by commands."""
