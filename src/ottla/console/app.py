@@ -1,0 +1,167 @@
+"""The console's routes: each page with its JSON twin, the stream of news, the files."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from ottla.client.config import ClientConfig
+from ottla.console.guard.middleware import Guard
+from ottla.console.guard.token import Token
+from ottla.console.live.events import events
+from ottla.console.pages.balance import balance_page
+from ottla.console.pages.groups import groups_page
+from ottla.console.pages.leave import leave_page
+from ottla.console.pages.metrics import metrics_text
+from ottla.console.pages.overview import overview_page
+from ottla.console.pages.partition import partition_page
+from ottla.console.pages.partitions import partitions_page
+from ottla.console.pages.replicas import packed, replicas_page
+from ottla.console.pages.timeline import timeline_page
+from ottla.console.read.groups import Groups
+from ottla.console.read.looker import Looker
+from ottla.console.read.world import World
+from ottla.console.render import HERE, answer, refuse
+from ottla.model.ids import TopicPartition
+
+Page = Callable[[Request], Awaitable[Response]]
+NUMBER_DIGITS_MAX = 9
+
+
+class Console:
+    """One console: the world, who keeps it true, and the pages over it."""
+
+    def __init__(self, config: ClientConfig, token: Token) -> None:
+        self.world = World()
+        self.groups = Groups(self.world)
+        self.looker = Looker(config, self.world, self.groups)
+        self.token = token
+
+    def application(self) -> Guard:
+        """What the server runs; nothing reaches a page but through the guard."""
+        routes: list[BaseRoute] = [
+            *self._page("/", "/index.json", self._overview),
+            *self._page("/timeline", "/timeline.json", self._timeline),
+            *self._page("/partitions", "/partitions.json", self._partitions),
+            *self._page("/partitions/{topic}/{number}", "/partitions/{topic}/{number}.json", self._partition),
+            *self._page("/brokers/{broker}/leave", "/brokers/{broker}/leave.json", self._leave),
+            *self._page("/replicas", "/replicas.json", self._replicas),
+            *self._page("/balance", "/balance.json", self._balance),
+            *self._page("/groups", "/groups.json", self._groups),
+            *self._page("/metrics", "/metrics.txt", self._metrics),
+            Route("/replicas.bin", self._map),
+            Route("/events", self._events),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+            Route("/{rest:path}", self._nothing),
+        ]
+        return Guard(Starlette(routes=routes, lifespan=self._lifespan), self.token)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        looking = asyncio.create_task(self.looker.run())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await looking
+
+    def _page(self, path: str, twin: str, page: Page) -> list[BaseRoute]:
+        async def seen(request: Request) -> Response:
+            await self.looker.await_picture()
+            if self.world.picture is None:
+                why = self.world.trouble or "it has not been seen yet"
+                return refuse(
+                    request,
+                    503,
+                    f"The cluster does not answer: {why}.",
+                    "Look with `ottla status` what runs, or name other brokers with --bootstrap-server.",
+                )
+            return await page(request)
+
+        # The twin comes first: `1.json` would pass for the name of a partition.
+        return [Route(twin, seen), Route(path, seen)]
+
+    # ---- pages
+
+    async def _overview(self, request: Request) -> Response:
+        return answer(request, "overview.html", overview_page(self.world))
+
+    async def _timeline(self, request: Request) -> Response:
+        asked = request.query_params
+        page = timeline_page(self.world, asked.get("from", ""), asked.get("to", ""), datetime.now(UTC))
+        return answer(request, "timeline.html", page, 400 if page.problem else 200)
+
+    async def _partitions(self, request: Request) -> Response:
+        asked = request.query_params
+        first = _number(asked.get("first", "")) or 0
+        page = partitions_page(self.world, asked.get("q", ""), asked.get("kind", ""), first)
+        return answer(request, "partitions.html", page)
+
+    async def _partition(self, request: Request) -> Response:
+        topic, number = request.path_params["topic"], _number(request.path_params["number"])
+        with_isr = request.query_params.get("isr") == "1"
+        name = None if number is None else TopicPartition(topic, number)
+        page = None if name is None else partition_page(self.world, name, with_isr=with_isr)
+        if page is None:
+            shown = f"{topic}-{request.path_params['number']}"
+            return refuse(
+                request, 404, f"There is no partition {shown}.", "/partitions lists those there are."
+            )
+        return answer(request, "partition.html", page)
+
+    async def _leave(self, request: Request) -> Response:
+        broker = _number(request.path_params["broker"])
+        is_crash = request.query_params.get("how") == "crash"
+        page = None if broker is None else leave_page(self.world, broker, crash=is_crash)
+        if page is None:
+            shown = request.path_params["broker"]
+            return refuse(request, 404, f"There is no broker {shown}.", "/ lists those there are.")
+        return answer(request, "leave.html", page)
+
+    async def _replicas(self, request: Request) -> Response:
+        return answer(request, "replicas.html", replicas_page(self.world))
+
+    async def _map(self, request: Request) -> Response:
+        """Names as JSON behind their length, then the cells."""
+        await self.looker.await_picture()
+        if self.world.picture is None:
+            return Response(status_code=503)
+        found = packed(self.world)
+        head = msgspec.json.encode({"brokers": found.brokers, "names": found.names})
+        body = len(head).to_bytes(4, "big") + head + found.cells
+        return Response(body, media_type="application/octet-stream")
+
+    async def _balance(self, request: Request) -> Response:
+        return answer(request, "balance.html", balance_page(self.world))
+
+    async def _groups(self, request: Request) -> Response:
+        await self.groups.await_round()
+        page = groups_page(self.world, self.groups, request.query_params.get("q", ""))
+        return answer(request, "groups.html", page)
+
+    async def _metrics(self, request: Request) -> Response:
+        await self.groups.await_round(all_partitions=True)
+        return Response(metrics_text(self.world, self.groups), media_type="text/plain; version=0.0.4")
+
+    async def _events(self, request: Request) -> Response:
+        number = _number(request.headers.get("last-event-id") or request.query_params.get("number", ""))
+        stream = events(self.world, self.looker, self.world.number if number is None else number)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def _nothing(self, request: Request) -> Response:
+        return refuse(request, 404, "There is no such page.", "/ is the first one.")
+
+
+def _number(text: str) -> int | None:
+    """Digits of ours; anything else is no number of anything."""
+    if text.isascii() and text.isdecimal() and len(text) <= NUMBER_DIGITS_MAX:
+        return int(text)
+    return None

@@ -1,0 +1,1 @@
+"""Who may ask the console, and what browsers are told about its answers."""

@@ -1,0 +1,117 @@
+"""Before any page: is the request for us, from a page of ours, and from somebody who has the token?
+
+A console on loopback is reachable by every page that a browser shows: another site may send requests to it,
+or have its own name resolved to 127.0.0.1.
+"""
+
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ottla.console.guard.token import Token
+
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+CSRF_HEADER = "x-csrf-token"
+
+_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'; object-src 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Guard:
+    """Wraps the application; what it refuses never reaches a page."""
+
+    def __init__(self, app: ASGIApp, token: Token) -> None:
+        self._app = app
+        self._token = token
+        names = ("127.0.0.1", "localhost", "[::1]")
+        self._hosts = frozenset(f"{name}:{token.port}" for name in names)
+        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _answer(send, *refusal)
+            return
+        if scope["method"] in SAFE_METHODS and (clean := self._without_token(scope)) is not None:
+            cookie = [(b"set-cookie", self._token.set_cookie().encode())]
+            await _answer(send, 303, "", [(b"location", clean.encode("latin-1")), *cookie])
+            return
+        if not self._is_known(headers):
+            await _answer(
+                send,
+                403,
+                "This console opens with the address that `ottla console` printed, token included.\n"
+                "Copy it from there; `ottla status` shows it for a cluster of `ottla up --console`.\n",
+            )
+            return
+        await self._app(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+        """What no token helps against."""
+        host = headers.get("host", "")
+        if host not in self._hosts:
+            return 421, f"This console answers to 127.0.0.1:{self._token.port}, not to this name.\n"
+        site = headers.get("sec-fetch-site", "same-origin")
+        if scope["method"] in SAFE_METHODS:
+            if site in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
+                return 403, "Another site may not read this console.\n"
+            return None
+        # Browsers name the origin of every request that changes something.
+        if headers.get("origin") not in self._origins or site != "same-origin":
+            return 403, "Another site may not act through this console.\n"
+        if not self._token.is_form_token(headers.get(CSRF_HEADER, "")):
+            return 403, "The form is not one of this console; load the page again.\n"
+        return None
+
+    def _without_token(self, scope: Scope) -> str | None:
+        """The same address without its token, if it has the right one."""
+        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        told = [value for name, value in pairs if name == "token"]
+        if not told or not self._token.is_told(told[0]):
+            return None
+        rest = urlencode([pair for pair in pairs if pair[0] != "token"])
+        path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").split("?")[0]
+        path = "/" + path.lstrip("/\\")  # Two slashes would name another host.
+        return f"{path}?{rest}" if rest else path
+
+    def _is_known(self, headers: dict[str, str]) -> bool:
+        scheme, _, secret = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._token.is_told(secret.strip())
+        return self._token.is_in_cookie(headers.get("cookie", ""))
+
+
+def _with_headers(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+        await send(message)
+
+    return guarded
+
+
+async def _answer(
+    send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    """A short text; every answer of the guard has the same headers as the pages."""
+    body = text.encode()
+    start = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    all_headers = [*start, *(headers or ()), *_HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": all_headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,1 @@
+"""What is sent to open pages when the picture changes."""

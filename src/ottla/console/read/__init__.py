@@ -1,0 +1,1 @@
+"""What the console asks the cluster, and how often."""

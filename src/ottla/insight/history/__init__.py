@@ -1,0 +1,1 @@
+"""What happened, from the records of ``__ottla_decisions``."""
