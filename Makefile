@@ -6,22 +6,26 @@ PYTEST := $(VENV)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: setup run test unit check interop sim chaos fuzz bench docs help
+.PHONY: setup run test full unit check interop sim chaos fuzz bench docs help
 
 setup: ## make .venv with everything; does nothing when nothing is to do
 	@PYTHON="$(PYTHON)" $(RUN_PYTHON) tools/setup.py
 
-run: setup ## a cluster on this machine, from 127.0.0.1:9092 on, and a stream on Spark over sample data
-	@exec $(VENV)/ottla up --demo
+run: ## a cluster on this machine, from 127.0.0.1:9092 on, a web console, and a stream on Spark over sample data
+	@PYTHON="$(PYTHON)" $(RUN_PYTHON) tools/setup.py --cluster
+	@PYTHON="$(PYTHON)" exec $(VENV)/ottla up --console --demo --demo-setup "$(RUN_PYTHON) tools/setup.py"
 
-test: setup ## everything that must hold, in its short form; JOBS=2 at a time (ARGS="..." goes to pytest)
-	@$(PYTEST) tests -n $(or $(JOBS),2) $(ARGS)
+test: setup ## everything that must hold, but for what takes minutes; JOBS=3 at a time (ARGS="..." goes to pytest)
+	@$(PYTEST) tests -n $(or $(JOBS),3) $(ARGS)
+
+full: setup ## the same and what takes minutes: CONTRIBUTING.md lists it
+	@$(PYTEST) tests --full -n $(or $(JOBS),3) $(ARGS)
 
 unit: setup ## the fast loop: unit tests, scenarios, architecture
 	@$(PYTEST) $(wildcard tests/unit tests/scenarios tests/architecture) $(ARGS)
 
 check: setup ## before every commit: lint, format, types, layers, architecture, unit tests
-	@$(VENV)/python tools/check.py
+	@$(VENV)/python tools/check.py $(ARGS)
 
 interop: setup ## the long comparisons with Apache Kafka and with other clients
 	@$(PYTEST) --long $(wildcard tests/interop tests/integration) $(ARGS)
@@ -39,7 +43,7 @@ fuzz: setup ## N=200000 mutated frames, batches and files; CRASHES=5 lives of a 
 bench: setup ## benchmarks, Ottla and its peers side by side in one run (NAME=part of a name for some)
 	@$(VENV)/python tools/bench.py $(NAME)
 
-docs: setup ## write the generated pages under docs/reference
+docs: setup ## write docs/reference, and the tables of docs/proof.md from bench/history.jsonl
 	@$(VENV)/python tools/docs.py
 
 help: ## this list

@@ -15,11 +15,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
-from ottla.server.zk_blocking import BlockingZooKeeper
-from support.apache import ApacheBroker
-from support.bytecode import keep_bytecode
-from support.java_process import JavaProcess, java_command
-from support.ottla_broker import OttlaBroker
+from ottla.launch.zookeeper.choice import APACHE
+from ottla.launch.zookeeper.keeper import EmbeddedKeeper
+from ottla.server.zookeeper.blocking import BlockingZooKeeper
+from support.processes.apache import ApacheBroker
+from support.processes.java_process import JavaProcess, java_command
+from support.processes.ottla_broker import OttlaBroker
+from support.running.bytecode import keep_bytecode
 
 PRODUCTION_JVM = (
     "-Xms256m",
@@ -52,6 +54,20 @@ class WarmApacheBroker(ApacheBroker):
 
 
 KINDS: dict[str, Any] = {"ottla": OttlaBroker, "apache": WarmApacheBroker}
+
+
+def compare_with(clone: Path) -> str:
+    """The name of a side whose brokers are Ottla's as another clone has them, in its own environment."""
+    python = clone.resolve() / ".venv" / "bin" / "python"
+    if not python.exists():
+        sys.exit(f"{clone} has no .venv; run make setup there")
+
+    class EarlierBroker(OttlaBroker):
+        def command(self, settings: Path) -> list[str]:
+            return [str(python), *super().command(settings)[1:]]
+
+    KINDS["before"] = EarlierBroker
+    return "before"
 
 
 class Side:
@@ -119,17 +135,24 @@ def touch_memory(gigabytes: int = 4) -> None:
 
 
 @contextmanager
-def two_sides(brokers: int = 3, **settings: object) -> Iterator[tuple[Side, Side]]:
-    """Ottla and Apache, both running, on one ZooKeeper under different chroots."""
-    with running_sides(("ottla", "apache"), brokers, **settings) as (ottla, apache):
-        yield ottla, apache
+def two_sides(peer: str = "apache", brokers: int = 3, **settings: object) -> Iterator[tuple[Side, Side]]:
+    """Ottla and its peer, both running, on one ZooKeeper under different chroots."""
+    with running_sides(("ottla", peer), brokers, **settings) as (ottla, other):
+        yield ottla, other
 
 
 @contextmanager
 def running_sides(
-    names: Sequence[str], brokers: int = 3, *, is_started: bool = True, **settings: object
+    names: Sequence[str],
+    brokers: int = 3,
+    *,
+    is_started: bool = True,
+    sync: bool = False,
+    zookeeper: str = APACHE,
+    **settings: object,
 ) -> Iterator[list[Side]]:
-    """These clusters on one ZooKeeper; with ``is_started`` false they are described and not yet started."""
+    """These clusters on one ZooKeeper, Apache's or the built-in keeper; with ``is_started`` false they are
+    described and not yet started. With ``sync`` ZooKeeper answers when its log is on disk."""
     keep_bytecode()
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     common = {
@@ -143,10 +166,11 @@ def running_sides(
     }
     sides: list[Side] = []
     try:
-        with EmbeddedZooKeeper(directory / "zookeeper", sync=False) as zookeeper:
+        server = EmbeddedZooKeeper if zookeeper == APACHE else EmbeddedKeeper
+        with server(directory / "zookeeper", sync=sync) as running:
             for name in names:
                 kind = KINDS[name]
-                connect = f"{zookeeper.connect}/{name}"
+                connect = f"{running.connect}/{name}"
                 with BlockingZooKeeper(connect, needs_chroot=False) as zk:
                     zk.create_chroot()
                 made = [

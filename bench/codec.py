@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bars import CODEC
 from history import record
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
@@ -46,9 +47,6 @@ from ottla.wire.apis.produce import (
 )
 from ottla.wire.codec import decode, encode, encode_bytes
 from ottla.wire.fields import Message, Request
-
-ENCODE_TIMES_FASTER_MIN = 5.0
-DECODE_TIMES_SLOWER_MAX = 3.0
 
 ROUNDS = 50
 BATCH = bytes(16_384)
@@ -223,7 +221,9 @@ def main() -> int:
     for case in cases():
         ours_out, ours_in, kio_out, kio_in = measure(case, options.seconds)
         faster, slower = kio_out / ours_out, ours_in / kio_in
-        is_missed = faster < ENCODE_TIMES_FASTER_MIN or slower > DECODE_TIMES_SLOWER_MAX
+        is_missed = not (
+            CODEC["encode_times_faster"].is_met(faster) and CODEC["decode_times_slower"].is_met(slower)
+        )
         missed += is_missed
         row = f"{ours_out:9.1f}{kio_out:9.1f}{faster:7.1f}x{ours_in:9.1f}{kio_in:9.1f}{slower:7.1f}x"
         name = f"{case.name} v{case.version}"

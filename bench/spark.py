@@ -26,15 +26,15 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 from _empty_source import EmptySource
+from bars import SPARK, Bar
 from history import record
 
 from ottla.client.admin.topics import a_topic, create_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.spark.session import spark_session
-from support.spark_connector import connector_jars
+from support.spark.connector import connector_jars
 
-READ_BAR, PROJECTION_BAR, WRITE_BAR, TRIGGER_BAR_MS = 2.0, 4.0, 1.5, 50.0
 REPEATS = 3
 PARTITIONS = 4
 TRIGGERS = 25
@@ -99,7 +99,7 @@ class Bench:
         rows.write.format("noop").mode("overwrite").save()
 
     def side_by_side(
-        self, name: str, action: Callable[[str], None], bar: float, rows_share: float = 1.0
+        self, name: str, action: Callable[[str], None], bar: Bar, rows_share: float = 1.0
     ) -> dict[str, float]:
         """Rows per second of both, in turn; the first run of each is thrown away."""
         best = {"ottla": 0.0, "kafka": 0.0}
@@ -113,7 +113,7 @@ class Bench:
         ratio = ours / theirs
         print(
             f"{name:<18} ottla {ours / 1e6:6.3f}  official {theirs / 1e6:6.3f} M rows/s  {ratio:5.2f} x"
-            f"  (bar {bar} x: {'met' if ratio >= bar else 'NOT met'})",
+            f"  (bar {bar.number} x: {'met' if bar.is_met(ratio) else 'NOT met'})",
             flush=True,
         )
         return {
@@ -152,10 +152,10 @@ class Bench:
         for _ in range(REPEATS):
             for kind in ("ottla", "kafka", EmptySource.name()):
                 medians[kind] = min(medians.get(kind, float("inf")), self.trigger_ms(kind))
-        over = medians["ottla"] - medians[EmptySource.name()]
-        verdict = "met" if over <= TRIGGER_BAR_MS else "NOT met"
+        bar = SPARK["trigger_ms"]
+        verdict = "met" if bar.is_met(medians["ottla"], medians[EmptySource.name()]) else "NOT met"
         listed = "  ".join(f"{kind} {ms:.0f} ms" for kind, ms in medians.items())
-        print(f"trigger of {ROWS_PER_TRIGGER} rows  {listed}  (bar: empty + {TRIGGER_BAR_MS:.0f}, {verdict})")
+        print(f"trigger of {ROWS_PER_TRIGGER} rows  {listed}  (bar: empty + {bar.number:.0f}, {verdict})")
         return medians
 
 
@@ -178,16 +178,18 @@ def run(rows: int, cases: Sequence[str], keep: Callable[[dict[str, Any]], None])
                 bench.read(kind, topic, headers=headers)
 
             share = shape.get("rows_share", 1.0)
-            numbers[topic] = bench.side_by_side(f"read {topic}", read, READ_BAR, share)
+            numbers[topic] = bench.side_by_side(f"read {topic}", read, SPARK[topic], share)
             keep({"rows": int(rows * share), topic: numbers[topic]})
         if "projection" in cases:
             numbers["projection"] = bench.side_by_side(
-                "read value only", lambda kind: bench.read(kind, "plain", value_only=True), PROJECTION_BAR
+                "read value only",
+                lambda kind: bench.read(kind, "plain", value_only=True),
+                SPARK["projection"],
             )
             keep({"rows": rows, "projection": numbers["projection"]})
         if "write" in cases:
             numbers["write"] = bench.side_by_side(
-                "write", lambda kind: bench.fill(kind, f"by-{kind}"), WRITE_BAR
+                "write", lambda kind: bench.fill(kind, f"by-{kind}"), SPARK["write"]
             )
             keep({"rows": rows, "write": numbers["write"]})
         if "triggers" in cases:
@@ -199,10 +201,10 @@ def run(rows: int, cases: Sequence[str], keep: Callable[[dict[str, Any]], None])
 
 def missed(numbers: dict[str, Any]) -> list[str]:
     """The cases that stayed below their bar."""
-    bars = {**dict.fromkeys(READS, READ_BAR), "projection": PROJECTION_BAR, "write": WRITE_BAR}
-    below = [name for name, bar in bars.items() if name in numbers and numbers[name]["ratio"] < bar]
+    compared = (*READS, "projection", "write")
+    below = [name for name in compared if name in numbers and not SPARK[name].is_met(numbers[name]["ratio"])]
     medians = numbers.get("trigger_ms")
-    if medians and medians["ottla"] - medians[EmptySource.name()] > TRIGGER_BAR_MS:
+    if medians and not SPARK["trigger_ms"].is_met(medians["ottla"], medians[EmptySource.name()]):
         below.append("triggers")
     return below
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from bars import STORAGE
 from history import record
 
 from ottla.config.log import LogConfig
@@ -28,14 +29,10 @@ from ottla.records.batch import stamp
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.records.validate import Refused, parse_produced
-from ottla.storage.disk import OsDisk
-from ottla.storage.log import Log
-from ottla.storage.log_dirs import LogDirs
+from ottla.storage.directories.log_dirs import LogDirs
+from ottla.storage.disk.port import OsDisk
+from ottla.storage.log.log import Log
 
-APPEND_LARGE_MAX, APPEND_SMALL_MAX, READ_MAX = 1.5, 3.0, 1.3
-OPEN_SECONDS_MAX = 1.0
-IDLE_BYTES_MAX = 4096
-MANY_MAX = {"create": 4.0, "close": 3.0, "open": 5.0, "memory": 40.0}
 """Seconds of the processor and MB, for 10,000 logs."""
 MIB = 1024 * 1024
 ROUNDS = 7
@@ -239,30 +236,33 @@ def main() -> int:
     options = parser.parse_args()
     warm_up(options.directory, 3 * options.mib)
     cases = [
-        ("append 1 MiB", ours_appending, bare_appending, MIB, APPEND_LARGE_MAX),
-        ("append 16 KiB", ours_appending, bare_appending, 16 * 1024, APPEND_SMALL_MAX),
-        ("read, 1 MiB batches", ours_reading, bare_reading, MIB, READ_MAX),
-        ("read, 16 KiB batches", ours_reading, bare_reading, 16 * 1024, READ_MAX),
+        ("append 1 MiB", ours_appending, bare_appending, MIB),
+        ("append 16 KiB", ours_appending, bare_appending, 16 * 1024),
+        ("read, 1 MiB batches", ours_reading, bare_reading, MIB),
+        ("read, 16 KiB batches", ours_reading, bare_reading, 16 * 1024),
     ]
     numbers: dict[str, float] = {}
     missed = []
-    for name, ours, bare, size, bar in cases:
+    for name, ours, bare, size in cases:
         mine, theirs = side_by_side(options.directory, ours, bare, size, options.mib)
         ratio = mine / theirs
         numbers[name] = round(ratio, 3)
-        missed += [name] if ratio > bar else []
+        missed += [] if STORAGE[name].is_met(ratio) else [name]
+        bar = STORAGE[name].number
         print(f"{name:22} ours {mine:9.1f} µs   bare {theirs:9.1f} µs   {ratio:5.2f} x   bar {bar} x")
     seconds, cost, open_files = opening(options.directory, options.partitions)
     numbers |= {"open seconds": round(seconds, 3), "idle bytes": round(cost), "idle open files": open_files}
-    print(f"open {options.partitions} clean partitions: {seconds:.3f} s (bar {OPEN_SECONDS_MAX} s)")
-    print(f"idle partition: {cost:.0f} B (bar {IDLE_BYTES_MAX} B), open files for all: {open_files} (bar 0)")
+    open_max, idle_max = STORAGE["open seconds"].number, STORAGE["idle bytes"].number
+    print(f"open {options.partitions} clean partitions: {seconds:.3f} s (bar {open_max} s)")
+    print(f"idle partition: {cost:.0f} B (bar {idle_max} B), open files for all: {open_files} (bar 0)")
     spent = many(options.directory, options.many)
+    many_max = {name: STORAGE[f"10000 logs, {name}"].number for name in spent}
     numbers |= {f"{options.many} logs, {name}": round(value, 2) for name, value in spent.items()}
-    said = ", ".join(f"{name} {value:.2f} (bar {MANY_MAX[name]})" for name, value in spent.items())
+    said = ", ".join(f"{name} {value:.2f} (bar {many_max[name]})" for name, value in spent.items())
     print(f"{options.many} logs, processor seconds and MB: {said}")
-    missed += [f"{name} many" for name in spent if spent[name] > MANY_MAX[name] * options.many / 10_000]
-    missed += ["open"] if seconds > OPEN_SECONDS_MAX * options.partitions / 2000 else []
-    missed += ["idle memory"] if cost > IDLE_BYTES_MAX else []
+    missed += [f"{name} many" for name in spent if spent[name] > many_max[name] * options.many / 10_000]
+    missed += ["open"] if seconds > open_max * options.partitions / 2000 else []
+    missed += ["idle memory"] if cost > idle_max else []
     missed += ["idle files"] if open_files > 0 else []
     if not options.no_history:
         record("storage", numbers)

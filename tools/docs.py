@@ -1,24 +1,26 @@
-"""``make docs``: writes the generated pages under ``docs/reference``; ``--check`` says which are stale."""
+"""``make docs``: writes ``docs/reference`` and the tables in ``docs/proof.md``; ``--check`` compares."""
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
+from figures import tables
 
 from ottla.broker.apis import APIS, Api
-from ottla.broker.config_resources import NOT_WHILE_RUNNING
-from ottla.broker.gauges import METRICS
+from ottla.broker.observed.gauges import METRICS
+from ottla.broker.settings.resources import NOT_WHILE_RUNNING
 from ottla.cli.main import COMMANDS, app
 from ottla.config.definitions import broker_settings, dynamic_only_settings, topic_settings
 from ottla.config.setting import Scope, Setting, Standing, text_of
 from ottla.wire.keys import ApiKey
+from ottla.wire.versions import API_VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "docs" / "reference"
+DOCS = ROOT / "docs"
 NOTE = "<!-- Written by tools/docs.py (make docs); do not edit. -->"
+END_NOTE = "<!-- End of what tools/docs.py writes. -->"
 
 
 def cli_page() -> Iterator[str]:
@@ -85,19 +87,17 @@ def apis_page() -> Iterator[str]:
     yield f"{len(answered) - len(refused)}, and {len(refused)} it understands and refuses by name.\n"
     yield "| Key | API | Kafka 3.9 | Ottla | |\n|---|---|---|---|---|"
     for key in sorted(ApiKey):
-        name = "".join(word.capitalize() for word in key.name.split("_"))
-        module = importlib.import_module(f"ottla.wire.apis.{key.name.lower()}")
-        low, high = getattr(module, f"{name}Request").spec.versions
+        low, high, _ = API_VERSIONS[key]
         api = answered.get(key)
         ours = "-" if api is None else f"{api.min_version} to {api.max_version}"
         standing = "not spoken" if api is None else "refused" if is_refused(api) else "served"
-        yield f"| {int(key)} | {name} | {low} to {high} | {ours} | {standing} |"
+        yield f"| {int(key)} | {key.spelling} | {low} to {high} | {ours} | {standing} |"
 
 
 def is_refused(api: Api) -> bool:
     """Whether a broker answers only why it does not do that."""
     api.load()
-    return api.handle.__module__.endswith("_refused")
+    return api.handle.__module__.endswith(".refused")
 
 
 def settings_page() -> Iterator[str]:
@@ -119,15 +119,15 @@ def settings_page() -> Iterator[str]:
 SETTINGS_HEAD = """# Settings
 
 Names, types, limits and defaults are Kafka's; those that begin with `ottla.` are Ottla's own. *Standing* says
-what Ottla makes of each:
+how Ottla treats each:
 
-- *obeyed*: it does what Kafka says it does, or what its meaning here says;
+- *obeyed*: it does what Kafka documents, or what its meaning here says;
 - *without effect*: accepted so that Kafka's files can be used as they are; the log names it where it is set;
-- *promise*: it promises something that Ottla does not do. Any value but the default is refused: a broker with
-  such a file does not start, a topic is not created or changed.
+- *unsupported*: it asks for something that Ottla does not do. Any value but the default is refused: a broker
+  with such a file does not start, a topic is not created or changed.
 
 *At run time* says whether `ottla configs --alter` can change it while brokers run: for *each* broker alone
-(`--broker 0`), or also for *all* (`--broker-defaults`). Where nothing stands there, it takes a restart."""
+(`--broker 0`), or also for *all* (`--broker-defaults`). An empty cell means that a restart is needed."""
 
 
 def setting_row(setting: Setting, *more: str) -> str:
@@ -179,6 +179,12 @@ def cell(text: str, code: bool = False) -> str:
     return f"`{flat}`" if code and flat else flat
 
 
+def proof_page() -> str:
+    """The page of figures, with its tables made again and the rest as it is."""
+    head, _, rest = (DOCS / "proof.md").read_text(encoding="utf-8").partition(NOTE)
+    return "\n".join([head + NOTE, *tables()]) + "\n\n" + END_NOTE + rest.partition(END_NOTE)[2]
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "cli.md": cli_page,
     "apis.md": apis_page,
@@ -189,20 +195,21 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or with ``--check`` compare them with what is there."""
+    texts = {f"reference/{name}": "\n".join([NOTE, *page()]) + "\n" for name, page in PAGES.items()}
+    texts["proof.md"] = proof_page()
     stale = []
-    for name, page in PAGES.items():
-        text = "\n".join([NOTE, *page()]) + "\n"
-        file = REFERENCE / name
+    for name, text in texts.items():
+        file = DOCS / name
         if file.exists() and file.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)
         if "--check" not in arguments:
-            REFERENCE.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
     if "--check" in arguments and stale:
-        print(f"docs/reference is stale: {', '.join(stale)}; run make docs")
+        print(f"stale under docs: {', '.join(stale)}; run make docs")
         return 1
-    print(f"docs/reference: {len(stale)} written, {len(PAGES) - len(stale)} current")
+    print(f"docs: {len(stale)} written, {len(texts) - len(stale)} current")
     return 0
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ottla.cli.tools.topics_changed import create
-from ottla.cli.views.cluster_view import ClusterView
-from ottla.cli.views.controller_epoch import watched_epoch
-from ottla.cli.views.watch import EVENTS_SHOWN
-from ottla.cli.views.watching import looks, picture
-from ottla.client.blocking import Client
+from ottla.cli.inspect.controller_epoch import watched_epoch
+from ottla.cli.inspect.watch import EVENTS_SHOWN
+from ottla.cli.inspect.watching import looks, picture
+from ottla.cli.tools.topics.change import create
+from ottla.client.blocking.client import Client
+from ottla.insight.overview import ClusterView
 from ottla.launch.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,7 +43,7 @@ def main() -> None:
 def is_over(view: ClusterView) -> bool:
     """Whether broker 1 is gone and leads nothing any more."""
     gone = [row.leads for row in view.brokers if row.address is None]
-    return gone == [0] and all(1 not in isr for isr in view.isrs.values())
+    return gone == [0] and all(1 not in seen.isr for seen in view.picture.partitions.values())
 
 
 def draw(view: ClusterView, events: deque[str]) -> None:

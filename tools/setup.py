@@ -1,5 +1,7 @@
-"""``make setup``: makes ``.venv`` with all that Ottla, its tests and its embedded ZooKeeper need.
+"""``make setup``: makes ``.venv`` in two stages, what a cluster needs and then Spark and the tests.
 
+With ``--cluster`` it stops after the first, some ten megabytes: ``make run`` starts the cluster then, and has
+the rest done behind it.
 Needs nothing but the standard library, and is written so that a Python too old for Ottla can still read it
 and say what to do. All that can be known beforehand is checked before the first download.
 """
@@ -21,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "ottla-setup.json"
+CLUSTER_STAMP = VENV / "ottla-setup-cluster.json"
 BUILD_LOCK = ROOT / "requirements-build.lock"
 LOCK = ROOT / "requirements.lock"
 INPUTS = (BUILD_LOCK, LOCK, ROOT / "pyproject.toml", Path(__file__).resolve())
@@ -33,8 +36,12 @@ NEWEST = (3, 13)
 VENV_BYTES = 1_400 * 2**20
 TEMP_BYTES = 2_200 * 2**20
 CACHE_BYTES = 1_000 * 2**20
+CLUSTER_BYTES = 150 * 2**20
+"""What the first stage needs, in each of these places."""
 
-
+LARGE_BYTES = 50 * 10**6
+"""The progress of a download beyond that is told."""
+PIP_PROGRESS = ["--progress-bar", "raw"]
 PIP_NEWS = ("Collecting", "Building", "Installing", "Successfully", "ERROR")
 
 
@@ -42,12 +49,12 @@ class SetupRefused(Exception):
     """Something on this machine stands in the way; one sentence with cause and remedy."""
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Bring ``.venv`` up to date, or say in one sentence why that cannot be."""
     try:
         with Path(__file__).open() as own_file:
             fcntl.flock(own_file, fcntl.LOCK_EX)
-            set_up()
+            set_up(cluster_only="--cluster" in arguments)
     except SetupRefused as refused:
         print(f"make setup: {refused}", file=sys.stderr)
         return 1
@@ -57,16 +64,27 @@ def main() -> int:
     return 0
 
 
-def set_up() -> None:
-    """Check, then make the environment, install what is locked and the clone itself."""
-    if is_current():
-        print("set-up: .venv is up to date")
+def set_up(cluster_only: bool = False) -> None:
+    """Check, then do what is left to do of both stages, or of the first."""
+    if is_current(STAMP):
+        if not cluster_only:
+            print("set-up: .venv is up to date")
         return
+    started = time.monotonic()
+    if not is_current(CLUSTER_STAMP):
+        set_up_cluster(is_alone=cluster_only)
+    if not cluster_only:
+        set_up_the_rest()
+        took_s = time.monotonic() - started
+        print(f"set-up: done in {took_s:.0f} s; next: make run, make test, make help")
+
+
+def set_up_cluster(*, is_alone: bool) -> None:
+    """The environment, and in it the clone with the few packages that brokers, tools and console import."""
     python, version = choose_python()
     check_venv_module(python, version)
-    check_space()
+    check_space(is_alone)
     tell_about_platform()
-    started = time.monotonic()
     if not has_venv(version):
         step(1, f"making .venv with Python {dotted(version)} ({python})")
         run([python, "-m", "venv", "--clear", str(VENV)], "cannot make .venv")
@@ -74,27 +92,39 @@ def set_up() -> None:
         step(1, f"keeping .venv with Python {dotted(version)}")
     step(2, "installing pip and the build tools")
     pip_install(["--requirement", str(BUILD_LOCK)])
-    step(3, "installing what Ottla and its tests use (pyspark alone is 457 MB: a few minutes the first time)")
-    pip_install(["--no-build-isolation", "--requirement", str(LOCK)])
-    step(4, "installing this clone as the command .venv/bin/ottla")
-    pip_install(["--no-build-isolation", "--no-deps", "--editable", str(ROOT)])
-    java = report_java()
-    STAMP.write_text(
-        json.dumps({"fingerprint": fingerprint(), "python": dotted(version), "java": java}) + "\n"
-    )
-    print(f"set-up: done in {time.monotonic() - started:.0f} s; next: make run, make test, make help")
+    step(3, "installing this clone as the command .venv/bin/ottla, with what a cluster and its console need")
+    pip_install(["--no-build-isolation", "--constraint", str(LOCK), "--editable", f"{ROOT}[console]"])
+    write_stamp(CLUSTER_STAMP, version)
 
 
-def is_current() -> bool:
-    """Whether the last set-up ended well and nothing it depended on has changed since."""
+def set_up_the_rest() -> None:
+    """Spark, Java and the tests' packages."""
+    python = str(VENV / "bin" / "python")
+    version = version_of(python)
+    if version is None:
+        raise SetupRefused(f"{python} does not start any more; remove {VENV} and run make setup again")
+    check_space()
+    step(4, "installing Spark and what the tests use (pyspark alone is 457 MB: minutes the first time)")
+    progress = [] if sys.stdout.isatty() else PIP_PROGRESS
+    pip_install(["--no-build-isolation", "--requirement", str(LOCK), *progress])
+    write_stamp(STAMP, version, java=report_java())
+
+
+def write_stamp(stamp: Path, version: tuple[int, int], **more: str) -> None:
+    """Note that a stage ended well, and what it depended on."""
+    stamp.write_text(json.dumps({"fingerprint": fingerprint(), "python": dotted(version), **more}) + "\n")
+
+
+def is_current(stamp: Path) -> bool:
+    """Whether a stage ended well and nothing it depended on has changed since."""
     try:
-        stamp = json.loads(STAMP.read_text())
+        noted = json.loads(stamp.read_text())
     except (OSError, ValueError):
         return False
     usable = (VENV / "bin" / "python").exists() and (VENV / "bin" / "ottla").exists()
     named = os.environ.get("PYTHON", "")
-    as_named = not named or dotted(version_of(named) or (0, 0)) == stamp.get("python")
-    return usable and as_named and stamp.get("fingerprint") == fingerprint()
+    as_named = not named or dotted(version_of(named) or (0, 0)) == noted.get("python")
+    return usable and as_named and noted.get("fingerprint") == fingerprint()
 
 
 def fingerprint() -> str:
@@ -157,17 +187,20 @@ def check_venv_module(python: str, version: tuple[int, int]) -> None:
         )
 
 
-def check_space() -> None:
+def check_space(is_cluster_alone: bool = False) -> None:
     """Room for the environment and for all that its making writes, before anything is fetched."""
     if not os.access(str(ROOT), os.W_OK):
         raise SetupRefused(f"cannot write to {ROOT}; clone to a directory that is yours")
     temp = Path(tempfile.gettempdir())
     cache = existing_parent(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
     roomier = "name a directory on a roomier disk"
+    venv_bytes, temp_bytes, cache_bytes = VENV_BYTES, TEMP_BYTES, CACHE_BYTES
+    if is_cluster_alone:
+        venv_bytes = temp_bytes = cache_bytes = CLUSTER_BYTES
     shares = [
-        (ROOT, 0 if STAMP.exists() else VENV_BYTES, "free some, or clone to a roomier disk"),
-        (temp, TEMP_BYTES, f"{roomier}: TMPDIR=/path/to/it make setup"),
-        (cache, CACHE_BYTES, f"{roomier}: XDG_CACHE_HOME=/path/to/it make setup"),
+        (ROOT, 0 if STAMP.exists() else venv_bytes, "free some, or clone to a roomier disk"),
+        (temp, temp_bytes, f"{roomier}: TMPDIR=/path/to/it make setup"),
+        (cache, cache_bytes, f"{roomier}: XDG_CACHE_HOME=/path/to/it make setup"),
     ]
     needed: dict[int, int] = {}
     for directory, share, _ in shares:
@@ -217,17 +250,29 @@ def pip_install(arguments: list[str]) -> None:
     if sys.stdout.isatty():
         failed = subprocess.call(command, cwd=str(ROOT)) != 0
     else:
-        with subprocess.Popen(command, cwd=str(ROOT), stdout=subprocess.PIPE, universal_newlines=True) as pip:
-            assert pip.stdout is not None
-            for line in pip.stdout:
-                if line.startswith(PIP_NEWS):
-                    print(line.partition(" (from ")[0].rstrip(), flush=True)
-        failed = pip.returncode != 0
+        failed = pip_in_lines(command) != 0
     if failed:
         raise SetupRefused(
             "pip could not do this step (its message is above); if it speaks of connections, check the "
             "network or the proxy; then run make setup again: it goes on where it stopped"
         )
+
+
+def pip_in_lines(command: list[str]) -> int:
+    """Run pip and print a line a package, and one for each tenth of a large download; its exit code."""
+    tenths = 0
+    with subprocess.Popen(command, cwd=str(ROOT), stdout=subprocess.PIPE, universal_newlines=True) as pip:
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            if line.startswith(PIP_NEWS):
+                print(line.partition(" (from ")[0].rstrip(), flush=True)
+                tenths = 0
+            elif line.startswith("Progress "):
+                done, total = int(line.split()[1]), int(line.split()[3])
+                if total > LARGE_BYTES and done * 10 // total > tenths:
+                    tenths = done * 10 // total
+                    print(f"set-up: {done // 10**6} of {total // 10**6} MB", flush=True)
+    return pip.returncode
 
 
 def report_java() -> str:
@@ -279,4 +324,4 @@ def how() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

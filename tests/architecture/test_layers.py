@@ -51,9 +51,15 @@ def test_contracts_hold() -> None:
 
 def test_every_package_is_under_a_contract_or_known_to_do_input_and_output() -> None:
     packages = {entry.name for entry in PACKAGE.iterdir() if (entry / "__init__.py").exists()}
-    governed = packages_of("pure") | packages_of("synchronous") | packages_of("clients")
+    governed = set.union(*map(packages_of, ("pure", "synchronous", "clients", "insight", "console")))
 
     assert packages - governed == {"cli", "client", "launch", "server", "testing"}
+
+
+def test_every_room_of_the_broker_is_kept_from_the_node() -> None:
+    rooms = {entry.name for entry in (PACKAGE / "broker").iterdir() if (entry / "__init__.py").exists()}
+
+    assert {name.split(".")[2] for name in words_of("rooms", "source_modules")} == rooms - {"apis"}
 
 
 BREACHES = [
@@ -61,10 +67,15 @@ BREACHES = [
     ("controller/chance_in_controller.py", "from random import Random"),
     ("zookeeper/socket_in_zookeeper.py", "import socket"),
     ("broker/asyncio_in_broker.py", "import asyncio"),
+    ("broker/replicas/node_in_replicas.py", "from ottla.broker.node import Node"),
+    ("broker/runtime/peers_in_runtime.py", "import ottla.broker.peers.links"),
     ("broker/server_in_broker.py", "from ottla.server import app"),
     ("model/config_in_model.py", "import ottla.config.log"),
     ("storage/sibling_in_storage.py", "import ottla.replication.leader"),
     ("server/oracle_in_server.py", "import kazoo.client"),
+    ("insight/clock_in_insight.py", "import time"),
+    ("insight/edge_in_insight.py", "import ottla.client.blocking.client"),
+    ("console/broker_in_console.py", "import ottla.broker.node"),
     ("nowhere/__init__.py", "import json"),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,10 @@ from architecture.sources import (
     tree,
 )
 
-FILE_LINES_MAX = {"src": 600, "tools": 600, "bench": 600, "tests": 800}
-FUNCTION_LINES_MAX = 100
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 50
+PACKAGE_MODULES_MAX = 12
+ONE_MODULE_AN_API = PACKAGE / "wire" / "apis"
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
 PLACES_OF_ONE_MACHINE = re.compile(r"/(root|home/\w+|work|Users)/")
 BINARY_SUFFIXES = {".bin", ".gz", ".jar", ".png", ".jks", ".p12", ".log", ".index", ".timeindex"}
@@ -85,12 +88,7 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
 
 
 def test_no_file_grows_beyond_what_one_can_read() -> None:
-    long = {
-        shown(file): count
-        for root, limit in FILE_LINES_MAX.items()
-        for file in python_files(root)
-        if (count := line_count(file)) > limit
-    }
+    long = {shown(file): count for file in python_files() if (count := line_count(file)) > FILE_LINES_MAX}
 
     assert long == {}, f"over {FILE_LINES_MAX} lines: which second thing does the file do?"
 
@@ -109,6 +107,20 @@ def test_no_function_grows_beyond_what_one_can_read() -> None:
     }
 
     assert long == {}, f"over {FUNCTION_LINES_MAX} lines: which second thing does the function do?"
+
+
+def test_no_package_grows_beyond_what_one_can_survey() -> None:
+    modules = Counter(
+        file.parent for file in python_files("src", "tests/support") if file.name != "__init__.py"
+    )
+
+    large = {
+        shown(package): count
+        for package, count in modules.items()
+        if count > PACKAGE_MODULES_MAX and package != ONE_MODULE_AN_API
+    }
+
+    assert large == {}, f"over {PACKAGE_MODULES_MAX} modules: which rooms does the package have?"
 
 
 def test_tests_use_fakes_and_never_mocks() -> None:

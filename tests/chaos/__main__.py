@@ -21,7 +21,7 @@ def tell(text: str) -> None:
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     if options.is_mixed:
-        from support.lab import kafka_jars
+        from support.processes.lab import kafka_jars
 
         kafka_jars()  # while there is still a way to the outside
     if not is_inside():

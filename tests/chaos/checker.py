@@ -31,6 +31,10 @@ class Verdict:
     final: int = 0
     clients_locked: int = 0
     """Clients that locked themselves (``workers/pulse.py``), and were replaced by new ones."""
+    copied: int = 0
+    """Copies that were committed, of a run with copiers."""
+    fenced: int = 0
+    """Copiers that were told that another has their place, or that they took too long."""
     counts: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -13,8 +14,8 @@ from chaos.nodes import Broker
 from chaos.probe import ask_once
 from chaos.workers.common import QUICK
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper, Ensemble
-from support.ports import free_port
-from support.waiting import wait_until
+from support.processes.ports import free_port
+from support.running.waiting import wait_until
 
 TOPIC = "chaos"
 REPLICAS = 3
@@ -43,6 +44,7 @@ def broker_settings(session_ms: int) -> dict[str, object]:
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.replication.factor": REPLICAS,
         "transaction.state.log.num.partitions": 4,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 2_000,
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1_000,
         "log.segment.bytes": SEGMENT_BYTES,
@@ -58,7 +60,7 @@ def broker_settings(session_ms: int) -> dict[str, object]:
 class ChaosCluster:
     """Everything that can be hurt."""
 
-    def __init__(self, directory: Path, kinds: Sequence[str], session_ms: int) -> None:
+    def __init__(self, directory: Path, kinds: Sequence[str], session_ms: int, seed: int) -> None:
         self.directory = directory
         self.network = Network()
         self.session_s = session_ms / 1000
@@ -81,6 +83,7 @@ class ChaosCluster:
                 free_port(),
                 directory / f"broker-{index + 1}",
                 settings,
+                Random(f"{seed}/guards/{index}"),
             )
             for index, kind in enumerate(kinds)
         ]
@@ -110,10 +113,10 @@ class ChaosCluster:
         for broker in self.brokers:
             wait_until(lambda b=broker: knows_all(b), f"{broker.name} knows all brokers", START_SECONDS_MAX)
 
-    def create_topic(self, partitions: int, config: dict[str, str]) -> None:
+    def create_topic(self, partitions: int, config: dict[str, str], name: str = TOPIC) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUICK})
-        topic = NewTopic(TOPIC, num_partitions=partitions, replication_factor=REPLICAS, config=config)
-        admin.create_topics([topic])[TOPIC].result(30)
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=REPLICAS, config=config)
+        admin.create_topics([topic])[name].result(30)
 
     def topics(self) -> list[frozenset[str] | None]:
         """The topics each broker knows of; None for one that does not answer."""

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from chaos.workers.common import Task
-from support.java_process import dies_with_its_parent
+from support.processes.java_process import dies_with_its_parent
 
 TESTS = Path(__file__).resolve().parents[1]
 

@@ -9,11 +9,12 @@ from functools import partial
 from random import Random
 
 from chaos.cluster import ChaosCluster
+from chaos.copying import Copiers
 from chaos.crew import Worker
 from chaos.nodes import Broker
 from chaos.probe import Probe, ask_once
 from chaos.workers.churn import CHURNED
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 Step = Callable[[], None]
 WHOLE_SECONDS_MAX = 15.0
@@ -47,6 +48,7 @@ class Nemesis:
     random: Random
     members: list[Worker]
     victims: list[int]
+    copiers: Copiers | None = None
     _taken: set[int] = field(default_factory=set)
 
     def begin_round(self) -> None:
@@ -83,6 +85,8 @@ class Nemesis:
                 "cut from ZooKeeper": self._cut_from_zookeeper,
                 "disk full": self._fill_disk,
             }
+        if self.copiers is not None:
+            found |= {kind: partial(self._hurt_copier, kind) for kind in self.copiers.kinds()}
         if not self.victims:
             return {kind: make for kind, make in found.items() if kind in HARMLESS}
         return found
@@ -343,6 +347,11 @@ class Nemesis:
         member = self.random.choice(self.members)
         text = f"{member.task.name} frozen"
         return Fault("group members frozen", text, member.pause, member.resume, self.random.uniform(1, 9))
+
+    def _hurt_copier(self, kind: str) -> Fault:
+        assert self.copiers is not None, "there are copiers where they can be hurt"
+        text, begin, undo, hold_s = self.copiers.kinds()[kind]()
+        return Fault(kind, text, begin, undo, hold_s)
 
     # ---- whom
 

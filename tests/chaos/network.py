@@ -17,8 +17,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.java_process import dies_with_its_parent
-from support.waiting import wait_until
+from support.processes.java_process import dies_with_its_parent
+from support.running.waiting import wait_until
 
 INSIDE = "OTTLA_CHAOS_INSIDE"
 BRIDGE = "chaos0"

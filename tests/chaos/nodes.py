@@ -6,11 +6,12 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 
 from chaos.disks import BrokerDisk
 from chaos.network import Place
-from support.apache import LOG4J
-from support.java_process import JavaProcess, java_command
+from support.processes.apache import LOG4J
+from support.processes.java_process import JavaProcess, java_command
 
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 
@@ -19,8 +20,16 @@ class Broker:
     """A broker with an address, a disk and a log file of its own."""
 
     def __init__(
-        self, number: int, kind: str, place: Place, port: int, directory: Path, settings: Mapping[str, object]
+        self,
+        number: int,
+        kind: str,
+        place: Place,
+        port: int,
+        directory: Path,
+        settings: Mapping[str, object],
+        guards: Random,
     ) -> None:
+        """``guards`` draws for each life whether a guard watches it."""
         self.number = number
         self.kind = kind
         self.place = place
@@ -38,6 +47,7 @@ class Broker:
             "log.dirs": self.disk.directory,
             **settings,
         }
+        self._guards = guards
         self._process: JavaProcess | None = None
 
     @property
@@ -62,7 +72,8 @@ class Broker:
         if self.is_running:
             return
         file = self.directory / "server.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
+        settings = {**self._settings, "ottla.guard.enable": self._guards.choice(("true", "false"))}
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         self.lives += 1
         self.is_paused = False
         self._process = JavaProcess([*self.place.prefix, *self._command(file)], self.log)

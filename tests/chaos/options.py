@@ -11,6 +11,7 @@ from pathlib import Path
 from chaos.planted import BUGS
 
 SECONDS, SOAK_SECONDS, MIXED_SECONDS = 900, 1200, 480
+COPIED_RATE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Options:
     is_soak: bool = False
     partitions: int = 8
     producers: int = 2
+    copiers: int = 0
+    """Processes that copy everything in transactions."""
     producers_of: str = "librdkafka"
     """Whose client writes: librdkafka's, Java's, or Ottla's own."""
     rate: float = 2500
@@ -75,13 +78,21 @@ def parse(arguments: Sequence[str]) -> Options:
         help="steady load; faults end one broker alone; are memory, files, threads flat?",
     )
     parser.add_argument(
-        "--rate", type=float, help="records a second of all producers together (2500; mixed 800)"
+        "--rate",
+        type=float,
+        help="records a second of all producers together (2500; mixed 800; with copiers 400)",
     )
     parser.add_argument(
         "--producers-of",
         choices=("librdkafka", "java", "ottla"),
         default="librdkafka",
         help="whose client writes: tells a client's faults from the cluster's",
+    )
+    parser.add_argument(
+        "--copiers",
+        type=int,
+        default=0,
+        help="so many processes copy everything to another topic in transactions, and are hurt as well (0)",
     )
     parser.add_argument("--session-ms", type=int, help="the brokers' session time-out (3000; mixed 6000)")
     parser.add_argument(
@@ -93,6 +104,8 @@ def parse(arguments: Sequence[str]) -> Options:
     )
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep history, logs and data there")
     asked = parser.parse_args(arguments)
+    if asked.soak and asked.copiers:
+        parser.error("--copiers compares with records that --soak has removed: leave one of them out")
     usual = SOAK_SECONDS if asked.soak else MIXED_SECONDS if asked.mixed else SECONDS
     return Options(
         seconds=asked.seconds or usual,
@@ -101,7 +114,8 @@ def parse(arguments: Sequence[str]) -> Options:
         is_mixed=asked.mixed,
         is_soak=asked.soak,
         producers_of=asked.producers_of,
-        rate=asked.rate or (800 if asked.mixed else 2500),
+        copiers=asked.copiers,
+        rate=asked.rate or (COPIED_RATE if asked.copiers else 800 if asked.mixed else 2500),
         session_ms=asked.session_ms or (6000 if asked.mixed else 3000),
         kinds=tuple(asked.kind),
         planted=asked.planted,

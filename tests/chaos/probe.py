@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterable
@@ -11,14 +10,13 @@ from dataclasses import dataclass, field
 
 from chaos.history import HistoryFile
 from chaos.nodes import Broker
+from ottla.launch import kafka_probe
 from ottla.model.errors import MalformedRequest
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ottla.wire.headers import decode_response, frame_request
 
 VERSION = 9
 EVERY_S = 0.2
 PATIENCE_S = 1.0
-_SIZE = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,8 @@ def ask(connection: socket.socket, topic: str | None) -> MetadataResponse:
     """Metadata of one topic, or (None) of all."""
     topics = None if topic is None else [MetadataRequestTopic(name=topic)]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    connection.sendall(b"".join(frame_request(request, VERSION, 1, "chaos-probe")))
-    (size,) = _SIZE.unpack(_receive(connection, _SIZE.size))
-    return decode_response(MetadataResponse, VERSION, _receive(connection, size))[1]
+    response: MetadataResponse = kafka_probe.ask(connection, request, VERSION, "chaos-probe")
+    return response
 
 
 def ask_once(broker: Broker, topic: str | None) -> MetadataResponse | None:
@@ -200,13 +197,3 @@ class Probe:
             if led != self._led[partition]:
                 self._led[partition] = led
                 self._history.write("led" if led else "not led", partition=partition)
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    received = bytearray()
-    while len(received) < size:
-        part = connection.recv(size - len(received))
-        if not part:
-            raise ConnectionResetError("the broker hung up")
-        received += part
-    return bytes(received)

@@ -10,6 +10,7 @@ PROMISES = (
     *("nonmonotonic poll", "skipped by a poll", "committed offset lost", "two leaders in one epoch"),
     *("unanswered", "starved"),
     *("topic lost", "topic came back"),
+    *("copied wrongly", "copies changed", "copier broke"),
 )
 
 
@@ -32,6 +33,10 @@ def summary(options: Options, outcome: Outcome) -> str:
             f"{partition}: {gap:.1f} s" for partition, gap in sorted(seen.longest_without_ack.items())
         ),
     ]
+    if options.copiers:
+        lines.append(
+            f"copied in transactions: {verdict.copied:,}; copiers that were fenced: {verdict.fenced}"
+        )
     if verdict.clients_locked:
         lines.append(f"clients whose librdkafka locked itself and was replaced: {verdict.clients_locked}")
     for trend in outcome.trends:

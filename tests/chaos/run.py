@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,8 @@ from chaos import replicas
 from chaos.availability import Availability, measure
 from chaos.checker import Checker, Verdict
 from chaos.cluster import TOPIC, ChaosCluster
+from chaos.copying import COPIES, Copiers, check_copies
+from chaos.copying import GROUP as COPIERS
 from chaos.crew import Worker
 from chaos.history import HistoryFile, read_history
 from chaos.nemeses import HARMLESS, Fault, Nemesis
@@ -23,8 +26,9 @@ from chaos.probe import Probe
 from chaos.schedule import Deck, play
 from chaos.soak import Sampler, Trend, trends
 from chaos.workers.common import QUICK, Task, counted
-from support.waiting import wait_until
-from support.watermarks import watermarks
+from ottla.model.internal_topics import OFFSETS_TOPIC
+from support.clusters.watermarks import watermarks
+from support.running.waiting import wait_until
 
 WHOLE_SECONDS_MAX = 15.0
 CONVERGE_SECONDS_MAX = 60.0
@@ -32,6 +36,9 @@ DRAIN_SECONDS_MAX = 120.0
 MEMBERS = 3
 GROUP = "readers"
 GROUP_SECONDS_MAX = 120.0
+STABLE_SECONDS_MAX = 60.0
+OFFSETS_PARTITIONS = 4
+"""As the cluster's settings say."""
 TOPICS_SECONDS_MAX = 30.0
 LAST_ROUND_S = 8.0
 """No round begins so shortly before the end."""
@@ -74,12 +81,15 @@ class Run:
         self._notes = HistoryFile(self._histories, "nemesis")
         self._probed = HistoryFile(self._histories, "probe")
         self._sampled = HistoryFile(self._histories, "samples")
-        self._cluster = ChaosCluster(directory / "cluster", options.broker_kinds, options.session_ms)
+        self._cluster = ChaosCluster(
+            directory / "cluster", options.broker_kinds, options.session_ms, options.seed
+        )
         self._probe = Probe(
             self._cluster.brokers, TOPIC, options.partitions, self._probed, options.patience_s
         )
         self._sampler = Sampler(self._cluster.brokers, self._sampled)
         self._workers: dict[str, Worker] = {}
+        self._copiers: Copiers | None = None
         self._began = time.monotonic()
 
     def run(self) -> Outcome:
@@ -114,12 +124,21 @@ class Run:
         strategy = self._random.choice(("range", "cooperative-sticky"))
         for number in range(MEMBERS):
             self._hire("member", f"member-{number}", group=GROUP, strategy=strategy)
+        if self.options.copiers:
+            self._start_copiers()
         numbers = [broker.number for broker in self._cluster.brokers]
         self._hire("churn", "churn", seed=self.options.seed, brokers=numbers)
         wait_until(lambda: counted(self._histories) > 0, "the first record is acknowledged", 90)
         if self.options.is_soak:
             self._sampler.start()
         self._tell(f"{len(numbers)} brokers under load after {time.monotonic() - self._began:.1f} s")
+
+    def _start_copiers(self) -> None:
+        self._cluster.create_topic(self.options.partitions, FOR_EVER, COPIES)
+        self._copiers = Copiers(
+            self._cluster.bootstrap, TOPIC, self.options.partitions, self._histories, self._random
+        )
+        self._copiers.start(self.options.copiers)
 
     def _hire(self, kind: str, name: str, **options: object) -> None:
         task = Task(
@@ -134,7 +153,7 @@ class Run:
         members = [worker for worker in self._workers.values() if worker.task.kind == "member"]
         numbers = [broker.number for broker in self._cluster.brokers]
         victims = numbers[-1:] if self.options.is_soak else numbers
-        nemesis = Nemesis(self._cluster, self._probe, self._random, members, victims)
+        nemesis = Nemesis(self._cluster, self._probe, self._random, members, victims, self._copiers)
         possible = set(nemesis.kinds())
         left_out = sorted((HARMLESS | {"disk full"}) - possible)
         if left_out:
@@ -180,6 +199,8 @@ class Run:
 
     def _are_running(self) -> bool:
         """Whether all brokers run; those that ended are started again, and reported if not excused."""
+        if self._copiers is not None:
+            self._copiers.tend()
         ended = [broker for broker in self._cluster.brokers if not broker.is_running]
         for broker in ended:
             # An Apache broker that comes back before its last session has ended refuses to start.
@@ -216,8 +237,9 @@ class Run:
         for worker in readers:
             worker.drain(targets)
         self._end(readers, "all records")
-        if not self._await(lambda: self._committed() == targets, GROUP_SECONDS_MAX):
-            self.outcome.problems.append(f"the group stays at {self._committed()}, and not at {targets}")
+        self._await_group(GROUP, targets)
+        if self._copiers is not None:
+            self._settle_copiers(self._copiers, targets)
         members = self._of_kind("member")
         for worker in members:
             worker.stop()
@@ -225,6 +247,25 @@ class Run:
         self._note_topics()
         self._await_whole()  # what is compared afterwards is what the disks hold now
         self._tell(f"healed and drained in {time.monotonic() - began:.1f} s")
+
+    def _await_group(self, group: str, targets: dict[int, int]) -> None:
+        def is_there() -> bool:
+            return self._are_running() and self._committed(group) == targets
+
+        if not self._await(is_there, GROUP_SECONDS_MAX):
+            text = f"the group {group} stays at {self._committed(group)}, and not at {targets}"
+            self.outcome.problems.append(text)
+
+    def _settle_copiers(self, copiers: Copiers, targets: dict[int, int]) -> None:
+        """They copy the rest and end; then no partition may be unstable, and the readers read to its end."""
+        self._await_group(COPIERS, targets)
+        self._end(copiers.stop(), "the end of its transaction")
+        for topic, partitions in ((COPIES, self.options.partitions), (OFFSETS_TOPIC, OFFSETS_PARTITIONS)):
+            if not self._await(partial(copiers.are_stable, topic, partitions), STABLE_SECONDS_MAX):
+                self.outcome.problems.append(f"{topic} has transactions that do not end")
+        self._end(
+            copiers.read_to(copiers.ends(COPIES, self.options.partitions, is_stable=True)), "all copies"
+        )
 
     @property
     def _converge_s(self) -> float:
@@ -252,9 +293,9 @@ class Run:
             elif code != 0:
                 self.outcome.problems.append(f"{worker.task.name} ended with exit code {code}")
 
-    def _committed(self) -> dict[int, int]:
-        """Where the group stands."""
-        consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap, "group.id": GROUP, **QUICK})
+    def _committed(self, group: str) -> dict[int, int]:
+        """Where a group stands."""
+        consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap, "group.id": group, **QUICK})
         try:
             wanted = [TopicPartition(TOPIC, partition) for partition in range(self.options.partitions)]
             return {each.partition: each.offset for each in consumer.committed(wanted, 10)}
@@ -300,6 +341,8 @@ class Run:
     def _stop(self) -> None:
         for worker in self._workers.values():
             worker.kill()
+        if self._copiers is not None:
+            self._copiers.kill()
         self._probe.stop()
         if self.options.is_soak:
             self._sampler.stop()
@@ -313,6 +356,11 @@ class Run:
     def _check(self) -> None:
         history = list(read_history(self._histories))
         self.outcome.verdict = Checker(history).check()
+        if self._copiers is not None:
+            copies = read_history(self._copiers.histories)
+            check_copies(history, copies, "final", self.outcome.verdict)
+            if not self.outcome.verdict.copied:
+                self.outcome.problems.append("nothing was copied")
         self.outcome.availability = measure(history, self.options.partitions, self.options.bound_s)
         self.outcome.trends = trends(history, minutes_min=self.options.seconds / 60 * 0.3)
         if not self.outcome.verdict.acknowledged:

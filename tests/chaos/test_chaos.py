@@ -33,10 +33,11 @@ def acknowledged(output: str) -> int:
     return int(line.split()[1].replace(",", ""))
 
 
+@pytest.mark.full("a minute of real time, on all processors")
 @pytest.mark.slow
 @pytest.mark.java
-def test_a_minute_of_chaos_loses_doubles_and_reorders_nothing() -> None:
-    done = run_chaos("--seconds", str(SECONDS), "--slack", str(SLACK_S))
+def test_a_minute_of_chaos_loses_doubles_and_reorders_nothing_and_all_is_copied_once() -> None:
+    done = run_chaos("--seconds", str(SECONDS), "--slack", str(SLACK_S), "--copiers", "3", "--rate", "800")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert acknowledged(done.stdout) > ACKNOWLEDGED_MIN, done.stdout

@@ -15,11 +15,12 @@ from ottla.model.ids import TopicPartition
 from ottla.records.batch import read_header
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
-from ottla.storage.crash_disk import CrashDisk, PowerCut
-from ottla.storage.log import Appended, Log
-from ottla.storage.log_dirs import LogDirs
-from support.log_life import COMPACTED, PATHS, Life, Promise
-from support.log_truth import check_log
+from ottla.storage.directories.log_dirs import LogDirs
+from ottla.storage.disk.crash_disk import CrashDisk, PowerCut
+from ottla.storage.log.log import Log
+from ottla.storage.log.outcomes import Appended
+from support.logs.life import COMPACTED, PATHS, Life, Promise
+from support.logs.truth import check_log
 
 SEEDS = int(os.environ.get("OTTLA_CRASH_SEEDS", "1"))
 LATE_MS = 99_000

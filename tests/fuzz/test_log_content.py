@@ -9,14 +9,14 @@ import pytest
 
 from ottla.config.log import LogConfig
 from ottla.records.batch import stamp
-from ottla.storage.compaction import Compaction, CompactionResult
-from ottla.storage.compaction_plan import plan_compaction
-from ottla.storage.compaction_swap import swap_in
-from ottla.storage.log import Log
-from ottla.storage.retention import apply_retention
-from support.crafted import TIMES_OF_RECORDS, as_marker, crafted
-from support.log_builders import a_batch, a_log, append, appended, found_by_time, reopened
-from support.log_truth import check_data
+from ottla.storage.cleanup.compaction import Compaction, CompactionResult
+from ottla.storage.cleanup.plan import plan_compaction
+from ottla.storage.cleanup.retention import apply_retention
+from ottla.storage.cleanup.swap import swap_in
+from ottla.storage.log.log import Log
+from support.logs.builders import a_batch, a_log, append, appended, found_by_time, reopened
+from support.logs.crafted import TIMES_OF_RECORDS, as_marker, crafted
+from support.logs.truth import check_data
 
 TIMES = int(os.environ.get("OTTLA_FUZZ_N", "4000"))
 SEED = os.environ.get("OTTLA_FUZZ_SEED", "content")

@@ -12,23 +12,24 @@ from ottla.config.log import LogConfig
 from ottla.model.errors import LogDirectoryFailed
 from ottla.model.ids import TopicId, TopicPartition
 from ottla.records.batch import crc_is_valid, read_header
-from ottla.storage.checkpoints import (
+from ottla.storage.directories.log_dirs import LogDirs
+from ottla.storage.directories.opening import CannotStart
+from ottla.storage.disk.checkpoints import (
     CorruptCheckpoint,
-    decode_epochs,
     decode_meta_properties,
     decode_offsets,
     decode_partition_metadata,
 )
-from ottla.storage.crash_disk import CrashDisk
-from ottla.storage.log import Log
-from ottla.storage.log_dirs import CannotStart, LogDirs
-from ottla.storage.offset_index import decode_offset_index
-from ottla.storage.producer_state import CorruptSnapshot, decode_snapshot
-from ottla.storage.time_index import decode_time_index
-from ottla.storage.txn_index import decode_txn_index
-from support.log_builders import a_batch, append, appended, end_transaction, found_by_time
-from support.log_truth import check_data
-from support.mutations import mutated
+from ottla.storage.disk.crash_disk import CrashDisk
+from ottla.storage.log.epoch_checkpoint import decode_epochs
+from ottla.storage.log.log import Log
+from ottla.storage.producers.snapshots import CorruptSnapshot, decode_snapshot
+from ottla.storage.segment.offset_index import decode_offset_index
+from ottla.storage.segment.time_index import decode_time_index
+from ottla.storage.segment.txn_index import decode_txn_index
+from support.logs.builders import a_batch, append, appended, end_transaction, found_by_time
+from support.logs.truth import check_data
+from support.wire.mutations import mutated
 
 TIMES = int(os.environ.get("OTTLA_FUZZ_N", "4000"))
 SEED = os.environ.get("OTTLA_FUZZ_SEED", "files")

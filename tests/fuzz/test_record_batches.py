@@ -16,8 +16,8 @@ from ottla.records.control import build_end_marker, read_end_marker
 from ottla.records.record import Record, read_records, records_area
 from ottla.records.validate import Refused, Validated, parse_produced, validate_for_append
 from ottla.records.varint import read_varint
-from support.crafted import crafted
-from support.mutations import mutated
+from support.logs.crafted import crafted
+from support.wire.mutations import mutated
 
 TIMES = int(os.environ.get("OTTLA_FUZZ_N", "4000"))
 LIMIT = 1 << 20

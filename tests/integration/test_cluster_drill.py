@@ -16,8 +16,9 @@ from confluent_kafka.cimpl import NewTopic
 from kazoo.client import KazooClient
 
 from ottla.launch.cluster import Cluster
-from support.deaths import die
-from support.waiting import wait_until
+from support.processes.deaths import die
+from support.running.waiting import wait_until
+from support.zookeeper.chroots import Chroot
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 QUIET = {"log_level": 0}
@@ -77,8 +78,9 @@ class Drill:
 
 
 @pytest.fixture
-def drill(request: pytest.FixtureRequest) -> Iterator[Drill]:
-    with Cluster(brokers=3, settings=getattr(request, "param", {}), sync=False) as cluster:
+def drill(request: pytest.FixtureRequest, zookeeper: Chroot) -> Iterator[Drill]:
+    settings = getattr(request, "param", {})
+    with Cluster(brokers=3, settings=settings, zookeeper=zookeeper.connect) as cluster:
         drill = Drill(cluster)
         try:
             yield drill

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from support import history
-from support.apache import ApacheCluster, apache_cluster, kafka_jars
-from support.history import BROKER_SETTINGS, History, live_through
-from support.lab import built_once, lab_dir
+from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+from support.clusters import history
+from support.clusters.history import BROKER_SETTINGS, History, live_through
+from support.processes.apache import ApacheCluster, apache_cluster, kafka_jars
+from support.processes.lab import built_once, lab_dir
+from support.zookeeper.chroots import Chroots
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +41,9 @@ def apache_history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
     kafka_jars()
     return History.in_directory(built_once(lab_dir() / f"history-{digest}", build))
+
+
+@pytest.fixture(scope="session")
+def chroots(apache_zookeeper_server: EmbeddedZooKeeper) -> Chroots:
+    """Comparisons with Apache Kafka run on Apache's own ZooKeeper."""
+    return Chroots(apache_zookeeper_server)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.apache import ToolRun, run_tool
-from support.mixed import MixedCluster, mixed_cluster
-from support.waiting import wait_until
+from support.clusters.mixed import MixedCluster, mixed_cluster
+from support.processes.apache import ToolRun
+from support.processes.apache_tools import run_main
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 
@@ -21,7 +22,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, jars: object) -> Iterator[
 
 
 def tool(cluster: MixedCluster, name: str, *arguments: str) -> ToolRun:
-    run = run_tool(f"org.apache.kafka.tools.{name}", "--bootstrap-server", cluster.bootstrap, *arguments)
+    run = run_main(f"org.apache.kafka.tools.{name}", "--bootstrap-server", cluster.bootstrap, *arguments)
     assert run.exit_code == 0, run.stdout + run.stderr
     return run
 

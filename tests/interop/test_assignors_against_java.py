@@ -18,8 +18,8 @@ from ottla.client.group.subscriptions import Share, by_topic, decode_member, enc
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.join_group import JoinGroupResponseMember
 from ottla.wire.consumer_protocol import ConsumerProtocolSubscription, encode_blob
-from support.java_harness import java_harness
-from support.lab import old_kafka_jars
+from support.processes.java_harness import java_harness
+from support.processes.lab import old_kafka_jars
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 examples = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)

@@ -13,7 +13,6 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 
-from ottla.client import aio
 from ottla.client.admin.cluster import (
     alter_partition_reassignments,
     describe_cluster,
@@ -38,15 +37,18 @@ from ottla.client.admin.topics import (
     delete_topics,
     describe_topics,
 )
-from ottla.client.blocking import Client
+from ottla.client.aio import client as aio
+from ottla.client.blocking.client import Client
 from ottla.client.config import ClientConfig, parse_bootstrap_servers
-from ottla.client.errors import BrokerError
-from ottla.client.fetching.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.errors import BrokerError, ProducerFenced
+from ottla.client.fetching.offsets import list_offsets
+from ottla.client.group.metadata import GroupMetadata
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.timestamps import EARLIEST, LATEST
 from ottla.records.record import Record
-from support.apache import ApacheCluster, apache_cluster
-from support.waiting import wait_until
+from support.processes.apache import ApacheCluster, apache_cluster
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -158,6 +160,46 @@ def test_read_committed_leaves_out_what_was_aborted(client: Client, one_apache: 
     assert len(everything) == 15
 
 
+def test_our_transactions_are_whole_and_fenced_as_apache_does_it(client: Client) -> None:
+    topic, group = new_topic(client, partitions=2), f"group-{uuid4().hex[:10]}"
+    partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+    producer = client.producer(transactional_id=topic)
+    producer.init_transactions()
+    for number, outcome in enumerate(("commit", "abort", "commit")):
+        producer.begin_transaction()
+        for partition in range(2):
+            producer.send(topic, f"{outcome}-{number}".encode(), partition=partition)
+        producer.flush()
+        producer.send_offsets_to_transaction({partitions[0]: number + 1}, GroupMetadata(group))
+        (producer.commit_transaction if outcome == "commit" else producer.abort_transaction)()
+    producer.begin_transaction()
+    producer.send(topic, b"lost", partition=0)
+    producer.flush()
+    second = client.producer(transactional_id=topic)
+    second.init_transactions()
+    with pytest.raises(ProducerFenced):
+        producer.commit_transaction()
+    with second.transaction():
+        second.send(topic, b"last", partition=1)
+
+    def is_stable() -> bool:
+        ends = [
+            client.run(list_offsets, dict.fromkeys(partitions, LATEST), isolation_level=level)
+            for level in (0, 1)
+        ]
+        return ends[0] == ends[1]
+
+    wait_until(is_stable, "the markers are written")
+    kept = all_records(client, partitions, isolation_level="read_committed")
+    expected = [b"commit-0", b"commit-0", b"commit-2", b"commit-2", b"last"]
+    assert sorted(record.value or b"" for record in kept) == expected
+    assert len(all_records(client, partitions)) == 8
+    wait_until(
+        lambda: client.run(list_group_offsets, group)[partitions[0]].committed_offset == 3,
+        "the offsets of the last commit count",
+    )
+
+
 def test_topics_are_administered(client: Client) -> None:
     topic = new_topic(client, partitions=2, configs={"retention.ms": "1000000"})
     (again,) = client.run(create_topics, [a_topic(topic, partitions=1)])
@@ -244,6 +286,7 @@ def test_the_asyncio_edge_does_the_same(one_apache: ApacheCluster) -> None:
     assert sorted(values, key=str) == sorted([*(b"%d" % n for n in range(1_000)), b"last"], key=str)
 
 
+@pytest.mark.full("an Apache cluster of its own")
 def test_a_killed_leader_costs_no_record_and_doubles_none(tmp_path: Path) -> None:
     with apache_cluster(tmp_path, 2, min_insync_replicas=1) as cluster:
         servers = parse_bootstrap_servers(cluster.bootstrap)

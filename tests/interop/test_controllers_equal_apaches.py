@@ -10,7 +10,7 @@ import pytest
 
 from support.differential.controller_questions import QUESTIONS
 from support.groups.two_clusters import two_clusters
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

@@ -24,16 +24,17 @@ from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from ottla.records.validate import Origin
-from ottla.storage.checkpoints import decode_partition_metadata
-from ottla.storage.disk import OsDisk
-from ottla.storage.log import Log
-from ottla.storage.log_dirs import LogDirs
-from ottla.storage.outcomes import Appended
-from support.apache import ApacheBroker, ApacheCluster, apache_cluster, run_tool
-from support.history import TRIMMED_AT, History, wait_for_all
-from support.records_oracle import described_by_java
-from support.twin_logs import KafkaLog, OttlaLog, difference, files_of
-from support.waiting import wait_until
+from ottla.storage.directories.log_dirs import LogDirs
+from ottla.storage.disk.checkpoints import decode_partition_metadata
+from ottla.storage.disk.port import OsDisk
+from ottla.storage.log.log import Log
+from ottla.storage.log.outcomes import Appended
+from support.clusters.history import TRIMMED_AT, History, wait_for_all
+from support.logs.twins import KafkaLog, OttlaLog, difference, files_of
+from support.processes.apache import ApacheBroker, ApacheCluster, apache_cluster
+from support.processes.apache_tools import run_main
+from support.running.waiting import wait_until
+from support.wire.records_oracle import described_by_java
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -199,7 +200,7 @@ def test_apache_reports_ottlas_offsets(handed_over: HandedOver) -> None:
     said = {}
     for moment, field in (("-2", "log_start_offset"), ("-1", "end_offset")):
         args = ("--bootstrap-server", handed_over.cluster.bootstrap, "--time", moment)
-        run = run_tool("org.apache.kafka.tools.GetOffsetShell", *args)
+        run = run_main("org.apache.kafka.tools.GetOffsetShell", *args)
         said[field] = {line.split(":")[0]: int(line.split(":")[2]) for line in run.stdout.split()}
 
     for name, state in handed_over.states.items():
@@ -229,7 +230,7 @@ def test_kafkas_dump_tool_has_no_complaint_about_ottlas_files(handed_over: Hande
     directories = [handed_over.before / name for name in handed_over.states]
     paths = [str(file) for directory in directories for file in sorted(directory.glob("0*"))]
 
-    run = run_tool("kafka.tools.DumpLogSegments", "--deep-iteration", "--files", ",".join(paths))
+    run = run_main("kafka.tools.DumpLogSegments", "--deep-iteration", "--files", ",".join(paths))
 
     assert (run.exit_code, run.stderr) == (0, "")
     assert "isvalid: false" not in run.stdout
@@ -425,6 +426,6 @@ def _keep_only_last_batches(ours: dict[str, Any], theirs: dict[str, Any]) -> Non
 def _described_producers(handed_over: HandedOver, topic: str) -> list[list[str]]:
     args = ("describe-producers", "--topic", topic, "--partition", "0")
     tool = "org.apache.kafka.tools.TransactionsCommand"
-    run = run_tool(tool, "--bootstrap-server", handed_over.cluster.bootstrap, *args)
+    run = run_main(tool, "--bootstrap-server", handed_over.cluster.bootstrap, *args)
     assert run.exit_code == 0, run.stderr
     return [line.split() for line in run.stdout.splitlines()[1:]]

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from ottla.cli.main import app
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
-from support.apache import java_harness, run_tool
-from support.examples import examples
-from support.history import History
+from support.clusters.history import History
+from support.processes.apache import java_harness, run_tool
+from support.running.examples import examples
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

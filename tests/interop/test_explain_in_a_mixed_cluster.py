@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.commands import run_here
-from support.mixed import MixedCluster, mixed_cluster
-from support.waiting import wait_until
+from support.clusters.mixed import MixedCluster, mixed_cluster
+from support.processes.commands import run_here
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 

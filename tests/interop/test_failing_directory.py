@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.apache import run_tool
-from support.commands import run_here
-from support.mixed import QUIET, MixedCluster, read_all
-from support.waiting import wait_until
+from support.clusters.mixed import QUIET, MixedCluster, read_all
+from support.processes.apache_tools import run_main
+from support.processes.commands import run_here
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 
@@ -81,7 +81,7 @@ def test_a_failing_directory_takes_only_its_own_partitions_along(cluster: MixedC
     assert len(read_all(cluster, "spread")) == 4 * 31
     assert "log directory failed" in cluster.brokers[OTTLA].log_text()
     asked = ("--bootstrap-server", cluster.brokers[OTTLA].address, "--describe", "--broker-list", str(OTTLA))
-    theirs = described(run_tool("org.apache.kafka.tools.LogDirsCommand", *asked).stdout)
+    theirs = described(run_main("org.apache.kafka.tools.LogDirsCommand", *asked).stdout)
     assert described(run_here("log-dirs", *asked).stdout) == theirs
     assert set(theirs.values()) == {None, "org.apache.kafka.common.errors.KafkaStorageException"}
 
@@ -91,6 +91,7 @@ def test_a_failing_directory_takes_only_its_own_partitions_along(cluster: MixedC
     assert len(read_all(cluster, "spread")) == 4 * 31
 
 
+@pytest.mark.full("a mixed cluster of its own")
 def test_apaches_tools_move_replicas_between_ottlas_directories(
     cluster: MixedCluster, tmp_path: Path
 ) -> None:
@@ -112,18 +113,18 @@ def test_apaches_tools_move_replicas_between_ottlas_directories(
     at_ottla = ("--bootstrap-server", cluster.brokers[OTTLA].address)
     tool = (TOOL, *at_ottla)
 
-    started = run_tool(*tool, "--reassignment-json-file", str(plan), "--execute")
+    started = run_main(*tool, "--reassignment-json-file", str(plan), "--execute")
     assert started.stdout.count("Successfully started moving log directory") == 2, started.stdout
     wait_until(
         lambda: all(Path(other[each], f"moved-{each}").is_dir() for each in range(2)),
         "both replicas lie in the other directory",
         30,
     )
-    verified = run_tool(*tool, "--reassignment-json-file", str(plan), "--verify")
+    verified = run_main(*tool, "--reassignment-json-file", str(plan), "--verify")
     assert verified.stdout.count("completed successfully") == 2, verified.stdout
 
     log_dirs = ("org.apache.kafka.tools.LogDirsCommand", *at_ottla)
-    described = run_tool(*log_dirs, "--describe", "--topic-list", "moved")
+    described = run_main(*log_dirs, "--describe", "--topic-list", "moved")
     found = json.loads(next(line for line in described.stdout.splitlines() if line.startswith("{")))
     places = {
         replica["partition"]: (directory["logDir"], replica["isFuture"], replica["offsetLag"])
@@ -139,6 +140,7 @@ def test_apaches_tools_move_replicas_between_ottlas_directories(
     cluster.wait_for_isr("moved", 2)
 
 
+@pytest.mark.full("a mixed cluster of its own")
 def test_ottlas_tool_moves_replicas_between_directories_in_apaches_words(
     cluster: MixedCluster, tmp_path: Path
 ) -> None:
@@ -154,11 +156,11 @@ def test_ottlas_tool_moves_replicas_between_directories_in_apaches_words(
     throttle = ("--throttle", "10000000", "--replica-alter-log-dirs-throttle", "20000000")
 
     unmoved = run_here("reassign-partitions", *words, "--verify", "--preserve-throttles")
-    unmoved_at_apaches = run_tool(TOOL, *words, "--verify", "--preserve-throttles")
+    unmoved_at_apaches = run_main(TOOL, *words, "--verify", "--preserve-throttles")
     started = run_here("reassign-partitions", *words, "--execute", *throttle, "--wait")
-    moved_at_apaches = run_tool(TOOL, *words, "--verify")
+    moved_at_apaches = run_main(TOOL, *words, "--verify")
     cancelled = run_here("reassign-partitions", *words, "--cancel")
-    cancelled_at_apaches = run_tool(TOOL, *words, "--cancel")
+    cancelled_at_apaches = run_main(TOOL, *words, "--cancel")
 
     assert unmoved.stdout == unmoved_at_apaches.stdout
     assert "is not being moved from log dir" in unmoved.stdout

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from support.apache import run_tool
+from support.clusters.mixed import MixedCluster, mixed_cluster
 from support.members.drill import Drill
 from support.members.programs import KINDS
-from support.mixed import MixedCluster, mixed_cluster
-from support.waiting import wait_until
+from support.processes.apache_tools import run_main
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.apache]
 
@@ -112,7 +112,7 @@ def test_members_go_on_and_offsets_stay_when_the_coordinator_changes_kind(cluste
     wait_until(lambda: coordinator(cluster) == OTTLA, "Ottla coordinates again", 60)
     wait_until(lambda: member.committed([TopicPartition(topic, 0)], timeout=30)[0].offset == 20, "20", 60)
     wait_until(lambda: commit(member, topic, 30), "the member goes on at Ottla", 60)
-    description = run_tool(
+    description = run_main(
         GROUPS_TOOL, "--bootstrap-server", cluster.bootstrap, *PATIENCE, "--describe", "--group", group
     ).stdout
     member.close()
@@ -123,6 +123,7 @@ def test_members_go_on_and_offsets_stay_when_the_coordinator_changes_kind(cluste
     assert [group, topic, "0", "30"] in rows, description
 
 
+@pytest.mark.full("starts Apache's brokers again")
 @pytest.mark.parametrize(
     "kind",
     ["librdkafka", *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS if kind != "librdkafka")],

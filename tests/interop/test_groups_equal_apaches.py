@@ -18,8 +18,8 @@ from ottla.wire.headers import decode_response
 from support.groups import cases_hostile, cases_members, cases_offsets
 from support.groups.conversation import Case, Talk, answers_of
 from support.groups.two_clusters import TwoClusters, two_clusters
-from support.waiting import wait_until
-from support.wire_client import WireClient
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -80,6 +80,7 @@ def resident_mb(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
 
 
+@pytest.mark.full("ten thousand groups at two brokers")
 def test_ten_thousand_names_get_the_same_answer_and_leave_nothing_behind(clusters: TwoClusters) -> None:
     theirs, ours = ask_for_ids(clusters.apache.address), ask_for_ids(clusters.ottla.address)
     before_mb = resident_mb(clusters.ottla.pid)

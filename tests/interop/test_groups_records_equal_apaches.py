@@ -23,7 +23,7 @@ from ottla.wire.apis.offset_delete import (
 from ottla.wire.stored import GroupMetadataValue, decode_stored, encode_stored
 from support.groups.conversation import OTHER_TOPIC, TOPIC, UUID, Talk
 from support.groups.two_clusters import TwoClusters, two_clusters
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from support.apache import ApacheBroker, run_tool
 from support.groups.conversation import TOPIC, UUID, Talk
 from support.groups.two_clusters import TOPICS, TwoClusters, two_clusters
-from support.ottla_broker import OttlaBroker
+from support.processes.apache import ApacheBroker
+from support.processes.apache_tools import run_apache
+from support.processes.ottla_broker import OttlaBroker
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
-TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 LIVING, IDLE = "living", "idle"
 FIRST_MS, STEP_MS, RECORDS = 1_700_000_000_000, 1_000, 10
 PATIENCE = ("--timeout", "60000")
@@ -109,7 +108,7 @@ def fill(address: str) -> None:
 
 def said(broker: ApacheBroker | OttlaBroker, *words: str) -> list[str]:
     """The tool's lines without ports and ids of this run; no order is promised, nor any column's width."""
-    done = run_tool(TOOL, "--bootstrap-server", broker.address, *PATIENCE, *words)
+    done = run_apache("consumer-groups", "--bootstrap-server", broker.address, *PATIENCE, *words)
     text = (
         UUID.sub("<uuid>", done.stdout)
         .replace(broker.address, "<broker>")
@@ -121,8 +120,7 @@ def said(broker: ApacheBroker | OttlaBroker, *words: str) -> list[str]:
 
 
 def said_by_both(clusters: TwoClusters, *words: str) -> tuple[list[str], list[str]]:
-    with ThreadPoolExecutor(2) as pool:
-        theirs, ours = pool.map(lambda broker: said(broker, *words), clusters.both)
+    theirs, ours = (said(broker, *words) for broker in clusters.both)
     return theirs, ours
 
 

@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from support.apache import ApacheCluster, JavaError, brokers_known_to, java_harness, kafka_jars, run_tool
-from support.waiting import wait_until
+from support.java.class_archive import archive_flags
+from support.processes.apache import (
+    ApacheCluster,
+    JavaError,
+    brokers_known_to,
+    java_harness,
+    kafka_jars,
+    run_tool,
+)
+from support.processes.java_process import java_command
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -26,6 +35,15 @@ def test_a_java_oracle_answers_frames_and_reports_what_it_throws() -> None:
 
 def test_the_oracle_of_a_source_is_started_once() -> None:
     assert java_harness("EchoOracle") is java_harness("EchoOracle")
+
+
+def test_the_archived_classes_are_those_of_the_jars() -> None:
+    never_without = (*archive_flags(), "-Xshare:on")
+    command = java_command("org.apache.kafka.tools.TopicCommand", "--version", flags=never_without)
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout.strip()) == (0, "3.9.1"), done.stderr
 
 
 def test_a_tool_of_kafka_reports_its_exit_code_and_output(one_apache: ApacheCluster) -> None:
@@ -51,6 +69,7 @@ def test_a_tool_of_kafka_reports_its_exit_code_and_output(one_apache: ApacheClus
     assert "already exists" in refused.stdout
 
 
+@pytest.mark.full("an Apache cluster of its own")
 def test_brokers_are_killed_paused_and_return(tmp_path: Path) -> None:
     cluster = ApacheCluster(tmp_path, size=2)
     try:
@@ -89,7 +108,7 @@ def test_a_missing_maven_skips_with_one_line_and_fails_where_nothing_may_be_miss
 def test_a_directory_of_the_lab_is_built_once_however_many_ask(tmp_path: Path) -> None:
     script = (
         "import sys, pathlib, time\n"
-        "from support.lab import built_once\n"
+        "from support.processes.lab import built_once\n"
         "def build(target):\n"
         "    with open(sys.argv[1] + '/builders', 'a') as file: file.write('x')\n"
         "    time.sleep(0.3)\n"

@@ -9,9 +9,9 @@ import aiokafka
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from support.apache import run_tool
-from support.mixed import MixedCluster, mixed_cluster, read_all
-from support.waiting import wait_until
+from support.clusters.mixed import MixedCluster, mixed_cluster, read_all
+from support.processes.apache_tools import run_main
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 
@@ -103,13 +103,13 @@ def with_aiokafka(bootstrap: str, topic: str, values: list[str]) -> list[str]:
 
 def with_java(bootstrap: str, topic: str, values: list[str]) -> list[str]:
     """Kafka's console producer and consumer; both are idempotent and use groups by default."""
-    sent = run_tool(
+    sent = run_main(
         "kafka.tools.ConsoleProducer",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--compression-codec", "snappy"),
         stdin="".join(f"{value}\n" for value in values),
     )
     assert sent.exit_code == 0, sent.stderr
-    read = run_tool(
+    read = run_main(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--partition", "0"),
         *("--offset", "earliest", "--max-messages", str(len(values)), "--timeout-ms", "20000"),
@@ -133,28 +133,28 @@ def test_a_client_writes_and_reads(
 def test_apaches_tools_measure_list_and_delete_at_ottlas_port(cluster: MixedCluster, tmp_path: Path) -> None:
     at_ottla = ("--bootstrap-server", cluster.brokers[OTTLA].address)
     topic = a_topic(cluster, "tooled", OTTLA)
-    measured = run_tool(
+    measured = run_main(
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", topic, "--num-records", "2000", "--record-size", "100", "--throughput", "-1"),
         *("--producer-props", f"bootstrap.servers={cluster.brokers[OTTLA].address}", "acks=all"),
     )
     assert "2000 records sent" in measured.stdout, measured.stdout
 
-    offsets = run_tool("org.apache.kafka.tools.GetOffsetShell", *at_ottla, "--topic", topic)
+    offsets = run_main("org.apache.kafka.tools.GetOffsetShell", *at_ottla, "--topic", topic)
     assert f"{topic}:0:2000" in offsets.stdout, offsets.stdout
 
     plan = tmp_path / "delete.json"
     rows = [{"topic": topic, "partition": 0, "offset": 1500}]
     plan.write_text(json.dumps({"partitions": rows, "version": 1}))
-    deleted = run_tool(
+    deleted = run_main(
         "org.apache.kafka.tools.DeleteRecordsCommand", *at_ottla, "--offset-json-file", str(plan)
     )
     assert "low_watermark: 1500" in deleted.stdout, deleted.stdout
 
-    earliest = run_tool("org.apache.kafka.tools.GetOffsetShell", *at_ottla, "--topic", topic, "--time", "-2")
+    earliest = run_main("org.apache.kafka.tools.GetOffsetShell", *at_ottla, "--topic", topic, "--time", "-2")
     assert f"{topic}:0:1500" in earliest.stdout, earliest.stdout
 
-    described = run_tool(
+    described = run_main(
         "org.apache.kafka.tools.LogDirsCommand", *at_ottla, "--describe", "--topic-list", topic
     )
     found = json.loads(next(line for line in described.stdout.splitlines() if line.startswith("{")))
@@ -169,14 +169,14 @@ def test_apaches_tools_measure_list_and_delete_at_ottlas_port(cluster: MixedClus
 
 def test_a_perf_consumer_reads_what_a_perf_producer_wrote(cluster: MixedCluster) -> None:
     topic = a_topic(cluster, "measured", OTTLA)
-    run_tool(
+    run_main(
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", topic, "--num-records", "3000", "--record-size", "500", "--throughput", "-1"),
         *("--producer-props", f"bootstrap.servers={cluster.bootstrap}", "compression.type=zstd"),
     )
     wait_until(lambda: len(read_all(cluster, topic)) == 3_000, "all are written", 30)
 
-    read = run_tool(
+    read = run_main(
         "org.apache.kafka.tools.ConsumerPerformance",
         *(
             "--bootstrap-server",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
-from support.apache import brokers_known_to
-from support.mixed import QUIET, Load, MixedCluster, mixed_cluster, read_all
-from support.waiting import wait_until
-from support.watermarks import watermarks
+from support.clusters.mixed import QUIET, Load, MixedCluster, mixed_cluster, read_all
+from support.clusters.watermarks import watermarks
+from support.processes.apache import brokers_known_to
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 
@@ -93,6 +93,7 @@ def test_records_are_the_same_bytes_on_every_replica(cluster: MixedCluster, acks
     wait_for_equal_replicas(cluster, topic, 1, 2, 3, partitions=3)
 
 
+@pytest.mark.full("three brokers die, sleep and leave in turn")
 def test_nothing_is_lost_while_each_broker_in_turn_dies_sleeps_and_leaves(cluster: MixedCluster) -> None:
     topic = "survivor"
     cluster.create(topic, [1, 2, 3], [2, 3, 1], [3, 1, 2], min_insync_replicas="2")

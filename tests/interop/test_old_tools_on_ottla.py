@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from support.apache_tools import run_old
-from support.mixed import QUIET, MixedCluster, mixed_cluster
-from support.waiting import wait_until
+from support.clusters.mixed import QUIET, MixedCluster, mixed_cluster
+from support.processes.apache_tools import run_old
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 

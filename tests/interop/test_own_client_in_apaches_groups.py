@@ -9,11 +9,11 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.config import ConsumerConfig
 from ottla.client.group.config import MembershipConfig
-from support.apache import ApacheCluster
-from support.waiting import wait_until
+from support.processes.apache import ApacheCluster
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

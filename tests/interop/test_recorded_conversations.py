@@ -20,10 +20,10 @@ from ottla.wire.apis import message_classes
 from ottla.wire.codec import decode_prefix
 from ottla.wire.headers import decode_request_header, decode_response, frame_request, frame_response
 from ottla.wire.keys import ApiKey
-from support.apache import ApacheBroker, ApacheZooKeeper, run_tool
-from support.broker_process import wait_all_usable
-from support.history import wait_for_all
-from support.recorder import Conversation, Recorder
+from support.clusters.history import wait_for_all
+from support.processes.apache import ApacheBroker, ApacheZooKeeper, run_tool
+from support.processes.broker_process import wait_all_usable
+from support.wire.recorder import Conversation, Recorder
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

@@ -13,9 +13,9 @@ from ottla.records.builder import build_batch
 from ottla.records.compression import CODEC_NAMES, Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
-from support.apache import JavaError
-from support.examples import examples
-from support.records_oracle import CODECS, built_by_java, described_by_java, described_by_us
+from support.processes.apache import JavaError
+from support.running.examples import examples
+from support.wire.records_oracle import CODECS, built_by_java, described_by_java, described_by_us
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ from ottla.records.batch import HEADER_SIZE, BatchHeader, read_header, seal
 from ottla.records.builder import assemble, build_batch
 from ottla.records.compression import Codec
 from ottla.records.record import Record, frames, records_area, write_record
-from support.twin_logs import TwinLogs
+from support.logs.twins import TwinLogs
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

@@ -25,15 +25,20 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.client.admin.groups import alter_group_offsets
 from ottla.client.admin.topics import a_topic, create_topics, delete_records
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
-from support import spark_compare
-from support.apache import apache_cluster
-from support.spark_connector import connector_jars
-from support.waiting import wait_until
+from support.processes.apache import apache_cluster
+from support.running.waiting import wait_until
+from support.spark import compare
+from support.spark.connector import connector_jars
 
-pytestmark = [pytest.mark.slow, pytest.mark.apache, pytest.mark.java]
+pytestmark = [
+    pytest.mark.full("starts a Spark of its own for each connector"),
+    pytest.mark.slow,
+    pytest.mark.apache,
+    pytest.mark.java,
+]
 
 SECONDS_MAX = 1200
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -61,7 +66,7 @@ def refused(*, subscribe: str | None = "judged", **options: str) -> dict[str, An
 
 
 def write(name: str, columns: list[str], compared: list[str], **more: Any) -> dict[str, Any]:
-    topics = {kind: f"{name}-{kind}" for kind in spark_compare.CONNECTORS}
+    topics = {kind: f"{name}-{kind}" for kind in compare.CONNECTORS}
     return {
         "how": "written",
         "rows": 300,
@@ -263,7 +268,7 @@ def fill(cluster: Cluster) -> None:
     """The topics that are asked about."""
     servers = cluster.bootstrap_servers
     with Client(servers) as client:
-        sinks = [f"{name}-{kind}" for name in WRITTEN for kind in spark_compare.CONNECTORS]
+        sinks = [f"{name}-{kind}" for name in WRITTEN for kind in compare.CONNECTORS]
         topics = [
             a_topic(name, partitions=3, replication_factor=2, configs=KEPT) for name in ("judged", *sinks)
         ]
@@ -365,7 +370,7 @@ def answers(long_form: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def ask(questions: dict[str, Any], jars: str, directory: Path) -> dict[str, Any]:
     (directory / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
-    program = [sys.executable, spark_compare.__file__]
+    program = [sys.executable, compare.__file__]
     done = subprocess.run(
         [*program, str(directory / "questions.json"), str(directory / "answers.json"), jars],
         env={**os.environ, "PYTHONWARNINGS": "default"},

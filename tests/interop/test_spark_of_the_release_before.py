@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from support.lab import ROOT, _run, built_once, lab_dir
+from support.processes.lab import ROOT, _run, built_once, lab_dir
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.java]
 

@@ -14,8 +14,8 @@ from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from ottla.records.validate import Origin
-from support.examples import examples
-from support.twin_logs import TwinLogs
+from support.logs.twins import TwinLogs
+from support.running.examples import examples
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

@@ -22,9 +22,8 @@ from ottla.wire.stored import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from ottla.wire.versions import API_VERSIONS
-from support.java_harness import JavaError, java_harness
-from support.wire_messages import all_message_classes, as_of, is_request, plain, structs, versions_of
+from support.processes.java_harness import JavaError, java_harness
+from support.wire.messages import SPOKEN, all_message_classes, as_of, is_request, plain, structs, versions_of
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 examples = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -67,12 +66,12 @@ def test_a_message_without_arguments_is_the_one_that_java_constructs(cls: type[M
         assert encode_bytes(cls(), version) == asked_of_java("fresh", cls, version)
 
 
-@pytest.mark.parametrize("api_key", ApiKey, ids=lambda key: key.name)
+@pytest.mark.parametrize("api_key", SPOKEN, ids=lambda key: key.name)
 def test_both_headers_of_every_version_are_javas(api_key: ApiKey) -> None:
     request, response = (cls for cls in MESSAGES if cls.spec.api_key == api_key)
     assert is_request(request)
 
-    for version in range(API_VERSIONS[api_key].first, API_VERSIONS[api_key].last + 1):
+    for version in versions_of(request):
         client_id, correlation_id = "consumer-ü", 7
         frame = b"".join(frame_request(request(), version, correlation_id, client_id))[4:]  # type: ignore[arg-type]
         answer = java_harness("WireOracle").call("header", frame)

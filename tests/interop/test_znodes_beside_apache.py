@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from support.mixed import MixedCluster, mixed_cluster
-from support.waiting import wait_until
+from support.clusters.mixed import MixedCluster, mixed_cluster
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.apache]
 
@@ -94,10 +94,11 @@ def comparable(path: str, data: bytes | None) -> Any:
     return kept
 
 
+@pytest.mark.full("six brokers in two clusters")
 def test_the_same_script_leaves_the_same_znodes(tmp_path: Path, jars: object):
     pictures = {}
     for kind in ("apache", "ottla"):
-        more = {"ottla.decisions.enable": False} if kind == "ottla" else {}
+        more = {"ottla.decisions.enable": False, "ottla.guard.enable": False} if kind == "ottla" else {}
         with mixed_cluster(tmp_path / kind, dict.fromkeys((1, 2, 3), kind), **more) as cluster:
             live_through(cluster)
             pictures[kind] = picture(cluster.zk)

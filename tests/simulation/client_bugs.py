@@ -10,7 +10,7 @@ from ottla.client.fetching.assigned import Assigned
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.group.core import GroupConsumerCore
 from ottla.client.group.membership import Membership
-from ottla.client.producing.batches import PartitionLine
+from ottla.client.producing.batches import PartitionQueue
 from ottla.client.producing.producer import ProducerCore
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -78,12 +78,12 @@ def lost_shares_are_kept() -> Any:
 def numbered_anew_in_doubt() -> Any:
     """After a batch was given up, those behind it are numbered anew, though they may be in the log."""
 
-    def begin_anew(self: PartitionLine) -> bool:
+    def begin_anew(self: PartitionQueue) -> bool:
         self.is_refused |= self.has_gap
         return original(self)
 
-    original = PartitionLine.begin_anew
-    return replaced(PartitionLine, "begin_anew", begin_anew)
+    original = PartitionQueue.begin_anew
+    return replaced(PartitionQueue, "begin_anew", begin_anew)
 
 
 def positions_asked_for_once() -> Any:

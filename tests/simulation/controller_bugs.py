@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.broker import controller_writes, fences
-from ottla.broker.apis import leader_and_isr, stop_replica, update_metadata
-from ottla.broker.controller_channel import BrokerChannel
-from ottla.broker.controller_host import ControllerHost
-from ottla.broker.controller_steps import Fence
-from ottla.broker.gone_topics import GoneTopics
-from ottla.broker.partitions import Partitions
-from ottla.broker.peer_links import LinkLost
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.registration import Registration
-from ottla.controller import isr_changes, preferred, reassignment, state_changes
+from ottla.broker.apis.control import fences, leader_and_isr, stop_replica, update_metadata
+from ottla.broker.controlling import writes
+from ottla.broker.controlling.candidate import ControllerHost
+from ottla.broker.controlling.steps import Fence
+from ottla.broker.life.registration import Registration
+from ottla.broker.metadata.gone_topics import GoneTopics
+from ottla.broker.peers.channel import BrokerChannel
+from ottla.broker.peers.links import LinkLost
+from ottla.broker.producers.ids import ProducerIds
+from ottla.broker.replicas.hosted import Partitions
 from ottla.controller.context import ControllerContext
+from ottla.controller.duties import isr_changes, preferred, reassignment
 from ottla.controller.request_batch import RequestBatch
+from ottla.controller.states import state_changes
 from ottla.model.errors import ErrorCode
-from ottla.zookeeper import paths
+from ottla.sim.machine.guard import SimGuard
+from ottla.znodes import paths
 from ottla.zookeeper.ops import ANY_VERSION, Check
 from simulation.planting import all_of, replaced
 
@@ -91,6 +93,11 @@ def never_registers_again() -> Any:
     return replaced(Registration, "register_again", lambda self, then: None)
 
 
+def paused_means_dead() -> Any:
+    """A guard ends the session of a process that only stands still."""
+    return replaced(SimGuard, "is_dead", lambda self: not self._process.is_running)
+
+
 def never_stands_again() -> Any:
     """Nobody takes the office after the controller is gone."""
     return replaced(ControllerHost, "_on_controller_node", lambda self, event: None)
@@ -161,12 +168,12 @@ def producer_ids_given_twice() -> Any:
 
 def versions_unchecked() -> Any:
     """States of partitions are written over whatever stands there (KAFKA-2729 the other way round)."""
-    original = controller_writes.SetData
+    original = writes.SetData
 
     def set_data(path: str, data: Any, version: int) -> Any:
         return original(path, data, ANY_VERSION if path.startswith(paths.TOPICS) else version)
 
-    return replaced(controller_writes, "SetData", set_data)
+    return replaced(writes, "SetData", set_data)
 
 
 def nothing_checked_in_zookeeper() -> Any:

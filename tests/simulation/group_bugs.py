@@ -5,23 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ottla.broker.coordinator_host import OFFSETS_TOPIC
-from ottla.broker.coordinator_loading import Loading
-from ottla.broker.partitions import Partitions
-from ottla.broker.promises import InternalAppend
-from ottla.broker.waiting import Deadlines
+from ottla.broker.coordinating.loading import Loading
+from ottla.broker.replicas.hosted import Partitions
+from ottla.broker.replicas.internal_append import InternalAppend
+from ottla.broker.runtime.parked import Deadlines
 from ottla.client.group.core import GroupConsumerCore
 from ottla.client.group.membership import Membership
 from ottla.coordinator.group import answers
 from ottla.coordinator.group.core import GroupShard
 from ottla.coordinator.group.group import Group
 from ottla.coordinator.group.members import NOBODY, Member
-from ottla.coordinator.group.offsets import Commit, Offsets
+from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.rebalance import Rebalance
+from ottla.coordinator.group.requests import Commit
+from ottla.coordinator.group.shard_state import ReplaceStaticMember
 from ottla.coordinator.group.states import GroupState
+from ottla.coordinator.shard import StoredRecord, Writes
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from simulation.planting import replaced
+from ottla.model.internal_topics import OFFSETS_TOPIC
+from simulation.planting import all_of, replaced
 
 # The coordinator
 
@@ -29,37 +32,46 @@ from simulation.planting import replaced
 def deleted_offsets_come_back() -> Any:
     """An offset that was deleted while a commit was on its way is there again once that is written."""
 
-    def forget(self: Offsets, turn: Any, group: Group, *arguments: Any) -> None:
-        original(self, turn, group, *arguments)
-        group.forgotten.clear()
+    def end(self: Writes[Any], ticket: int, *, is_committed: bool) -> Any:
+        ended = original(self, ticket, is_committed=is_committed)
+        return (ended[0], list(ended[0].append.records)) if ended is not None and is_committed else ended
 
-    original = Offsets.forget
-    return replaced(Offsets, "forget", forget)
+    original = Writes.end
+    return replaced(Writes, "end", end)
 
 
 def buried_with_a_commit() -> Any:
     """A group whose last offset is dropped is forgotten, though another commit is on its way."""
 
-    def bury(self: Offsets, turn: Any, group: Group) -> Any:
-        pending, group.pending_commits = group.pending_commits, {}
-        buried = original(self, turn, group)
-        group.pending_commits = pending
-        return buried
+    original = Offsets._is_last
+    return replaced(
+        Offsets,
+        "_is_last",
+        staticmethod(lambda group, dropped, pending, waiting: original(group, dropped, set(), waiting)),
+    )
 
-    original = Offsets._bury_if_dead
-    return replaced(Offsets, "_bury_if_dead", bury)
+
+class _TakenForSettled(dict[int, StoredRecord]):
+    """What is under way for a key of which another record was written just now."""
 
 
 def stable_after_the_first_of_two() -> Any:
     """An offset counts as stable when the first of two commits is written."""
 
-    def settled(self: Group, partitions: Any) -> None:
-        original(self, partitions)
-        for partition in partitions:
-            self.pending_commits.pop(partition, None)
+    def end(self: Writes[Any], ticket: int, *, is_committed: bool) -> Any:
+        ended = original(self, ticket, is_committed=is_committed)
+        if ended is not None:
+            targets = self._targets.get(ended[0].entity, {})
+            for key in targets.keys() & {record.key for record in ended[0].append.records}:
+                targets[key] = _TakenForSettled(targets[key])
+        return ended
 
-    original = Group.commits_settled
-    return replaced(Group, "commits_settled", settled)
+    def targets(self: Writes[Any], entity: str) -> Any:
+        under_way = self._targets.get(entity, {})
+        return {key: of_key for key, of_key in under_way.items() if not isinstance(of_key, _TakenForSettled)}
+
+    original = Writes.end
+    return all_of(replaced(Writes, "end", end), replaced(Writes, "targets", targets))
 
 
 def nobody_is_missed_after_a_move() -> Any:
@@ -160,11 +172,11 @@ def replaced_members_commit() -> Any:
 def static_ids_not_written() -> Any:
     """A static member is told its new id before that is in the log (KAFKA-9801)."""
 
-    def store(self: Rebalance, turn: Any, group: Group, shares: Any, reason: str, settle: Any) -> None:
-        if reason.startswith("static member"):
-            settle(turn, ErrorCode.NONE)
+    def store(self: Rebalance, turn: Any, group: Group, shares: Any, reason: str, then: Any) -> None:
+        if isinstance(then, ReplaceStaticMember):
+            self.static_member_stored(turn, then, ErrorCode.NONE)
         else:
-            original(self, turn, group, shares, reason, settle)
+            original(self, turn, group, shares, reason, then)
 
     original = Rebalance._store
     return replaced(Rebalance, "_store", store)
@@ -211,9 +223,7 @@ def unsettled_commits_are_told() -> Any:
     """Whoever wants a stable offset is told one that a commit on its way is about to change."""
 
     def unstable(self: Offsets, group_id: str, partitions: Any) -> frozenset[TopicPartition]:
-        group = self._shard.groups.get(group_id)
-        pending = frozenset(group.pending_commits if group is not None else ())
-        return original(self, group_id, partitions) - pending
+        return original(self, group_id, partitions) - self.pending_commits(group_id)
 
     original = Offsets.unstable
     return replaced(Offsets, "unstable", unstable)

@@ -18,7 +18,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ottla.sim.nemesis import KINDS
+from ottla.sim.faults.nemesis import KINDS
 from ottla.sim.run import run_plan
 from simulation.mutants import CANDIDATES, MUTANTS
 from simulation.steering import STEERED, Steer

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.broker.coordinator_host import CoordinatorHost
-from ottla.broker.coordinator_loading import Loading
-from ottla.broker.partitions import Partitions
+from ottla.broker.coordinating.host import CoordinatorHost
+from ottla.broker.coordinating.loading import Loading
+from ottla.broker.replicas.hosted import Partitions
+from ottla.coordinator.group.metadata import group_record
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.rebalance import Rebalance
+from ottla.coordinator.group.shard_state import ReplaceStaticMember, StoreAssignment, StoreEmptyGroup
 from ottla.model.errors import ErrorCode
-from ottla.storage import log as storage_log
-from ottla.storage import recovery, retention
-from ottla.storage.compaction import KeyMap
-from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.log import Log
-from ottla.storage.producer_state import Producer, ProducerState
+from ottla.storage.cleanup import retention
+from ottla.storage.cleanup.compaction import KeyMap
+from ottla.storage.log import recovery
+from ottla.storage.log.leader_epochs import LeaderEpochs
+from ottla.storage.log.log import Log
+from ottla.storage.producers import producers
+from ottla.storage.producers.state import Producer, ProducerState
 from simulation.planting import all_of, replaced
 
 
@@ -62,7 +65,7 @@ def one_batch_remembered() -> Any:
 
 def batches_not_recalled() -> Any:
     """A snapshot's producers are taken for all there is to know (found by seed 4)."""
-    return replaced(storage_log, "find_written", lambda *_: None)
+    return replaced(producers, "find_written", lambda *_: None)
 
 
 def recovery_drops_a_batch() -> Any:
@@ -116,7 +119,7 @@ def producers_survive_the_cut() -> Any:
         was_cut = original(self, offset)
         if was_cut:
             self._producers = remembered
-            remembered.end_offset = offset
+            remembered.state.end_offset = offset
         return was_cut
 
     return replaced(Log, "truncate_to", truncate_to)
@@ -140,8 +143,8 @@ def groups_not_loaded() -> Any:
 def commits_not_written() -> Any:
     """A coordinator acknowledges commits that it has only in memory."""
 
-    def append(self: CoordinatorHost, number: int, shard: Any, write: Any) -> None:
-        self.perform(number, shard.core.appended(write.ticket, ErrorCode.NONE, self.now()))
+    def append(self: CoordinatorHost[Any], number: int, led: Any, append: Any) -> None:
+        self.perform(number, led.shard.appended(append.ticket, ErrorCode.NONE, self.now()))
 
     return replaced(CoordinatorHost, "_append", append)
 
@@ -161,9 +164,9 @@ def generations_begin_anew() -> Any:
     """A coordinator that takes a group over counts its generations from the start."""
     original = CoordinatorHost._loaded
 
-    def loaded(self: CoordinatorHost, partition: Any, shard: Any, loader: Any) -> None:
-        original(self, partition, shard, loader)
-        for group in shard.core.groups.values():
+    def loaded(self: CoordinatorHost[Any], number: int, led: Any) -> None:
+        original(self, number, led)
+        for group in led.shard.groups.values():
             group.generation = 0
 
     return replaced(CoordinatorHost, "_loaded", loaded)
@@ -173,8 +176,12 @@ def shared_without_writing() -> Any:
     """Members get their shares before the assignment is written (KAFKA-10614's other half)."""
     original = Rebalance._store
 
-    def store(self: Rebalance, turn: Any, group: Any, assignments: Any, reason: str, settle: Any) -> None:
-        original(self, turn, group, assignments, reason, lambda later, error: None)
-        settle(turn, ErrorCode.NONE)
+    def store(self: Rebalance, turn: Any, group: Any, assignments: Any, reason: str, then: Any) -> None:
+        original(self, turn, group, assignments, reason, StoreEmptyGroup())
+        self._shard.stored.apply([group_record(group, assignments, turn.now.wall_ms)])
+        if isinstance(then, StoreAssignment):
+            self.assignment_stored(turn, then, ErrorCode.NONE)
+        elif isinstance(then, ReplaceStaticMember):
+            self.static_member_stored(turn, then, ErrorCode.NONE)
 
     return replaced(Rebalance, "_store", store)

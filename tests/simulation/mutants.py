@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simulation import client_bugs, controller_bugs, group_bugs, log_bugs, replication_bugs
+from simulation import client_bugs, controller_bugs, group_bugs, log_bugs, replication_bugs, transaction_bugs
 
 MUTANTS: dict[str, Callable[[], Any]] = {
     plant.__name__: plant
@@ -103,6 +103,33 @@ MUTANTS: dict[str, Callable[[], Any]] = {
         replication_bugs.refused_once_and_for_all,
         controller_bugs.leaving_for_ever,
         controller_bugs.looks_for_ever,
+        controller_bugs.paused_means_dead,
+        transaction_bugs.prepared_is_forgotten,
+        transaction_bugs.completed_before_its_markers,
+        transaction_bugs.aborted_in_its_own_epoch,
+        transaction_bugs.epochs_stay,
+        transaction_bugs.anyone_may_end_it,
+        transaction_bugs.nobody_takes_too_long,
+        transaction_bugs.refused_is_done,
+        transaction_bugs.told_before_it_is_stored,
+        transaction_bugs.lost_markers_are_not_repeated,
+        transaction_bugs.strangers_need_no_marker,
+        transaction_bugs.markers_stay_with_the_old_leader,
+        transaction_bugs.early_markers_are_lost,
+        transaction_bugs.open_offsets_are_told,
+        transaction_bugs.aborted_offsets_count,
+        transaction_bugs.committed_offsets_are_lost,
+        transaction_bugs.zombies_commit_offsets,
+        transaction_bugs.stable_means_replicated,
+        transaction_bugs.nothing_was_aborted,
+        transaction_bugs.unreplicated_markers_count,
+        transaction_bugs.snapshots_forget_open_transactions,
+        transaction_bugs.old_epochs_write,
+        transaction_bugs.deposed_coordinators_mark,
+        transaction_bugs.late_batches_are_taken,
+        transaction_bugs.verified_for_ever,
+        transaction_bugs.committed_before_it_is_sent,
+        transaction_bugs.failures_are_committed,
     )
 }
 """All of them were found, by seeds, scenarios or unit tests: `docs/mutants.md` says by which."""

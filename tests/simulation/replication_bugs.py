@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.broker import partition
-from ottla.broker.batch_order import BatchOrder
-from ottla.broker.fetchers import Fetchers
-from ottla.broker.fetching import ParkedFetch
-from ottla.broker.isr_sender import IsrSender
-from ottla.broker.partition import Partition
-from ottla.broker.partitions import Partitions
-from ottla.broker.peer_links import LinkLost
-from ottla.broker.promises import ParkedProduce, ProducedBatch
+from ottla.broker.clients.commit_waits import ParkedProduce, ProducedBatch
+from ottla.broker.clients.parked_fetch import ParkedFetch
+from ottla.broker.peers.links import LinkLost
+from ottla.broker.replicas import partition
+from ottla.broker.replicas.assignment import Assignment
+from ottla.broker.replicas.following.fetchers import Fetchers
+from ottla.broker.replicas.isr_proposals import IsrProposals
+from ottla.broker.replicas.partition import Partition
+from ottla.broker.replicas.producer_order import ProducerOrder
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset
 from ottla.replication import fetch_checks
@@ -21,7 +21,7 @@ from ottla.replication.fetch_plan import FetchPlan
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.isr import Isr
 from ottla.replication.leader import FollowerProgress, PartitionLeader
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from simulation.planting import all_of, replaced
 
 
@@ -125,10 +125,10 @@ def no_epochs_between_replicas() -> Any:
 def no_leader_epoch_fence() -> Any:
     """A broker obeys LeaderAndIsr of older epochs."""
 
-    def judge(self: Partitions, assigned: Any, partition: Any, own_epoch: int) -> Any:
+    def judge(self: Assignment, assigned: Any, partition: Any, own_epoch: int) -> Any:
         return None
 
-    return replaced(Partitions, "_judge_same_epoch", judge)
+    return replaced(Assignment, "_judge_same_epoch", judge)
 
 
 def joins_before_its_epoch() -> Any:
@@ -204,20 +204,20 @@ def end_told_too_early() -> Any:
 
 def lost_isr_answer() -> Any:
     """A leader waits for ever for an answer to its ISR change that was lost (KAFKA-14144)."""
-    original = IsrSender._answered
+    original = IsrProposals._answered
 
-    def answered(self: IsrSender, controller: Any, answer: Any) -> None:
+    def answered(self: IsrProposals, controller: Any, answer: Any) -> None:
         if isinstance(answer, LinkLost):
             self._in_flight = None
         else:
             original(self, controller, answer)
 
-    return replaced(IsrSender, "_answered", answered)
+    return replaced(IsrProposals, "_answered", answered)
 
 
 def first_batches_not_awaited() -> Any:
     """A new leader takes a producer's second batch, though the first was refused before it led."""
-    return replaced(BatchOrder, "comes_too_early", lambda self, partition, header: None)
+    return replaced(ProducerOrder, "comes_too_early", lambda self, partition, header: None)
 
 
 def lost_fetches_were_heard() -> Any:

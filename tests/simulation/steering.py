@@ -27,11 +27,17 @@ CUTS = ("cut brokers", "cut from zookeeper", "cut one way", "kill leader", "paus
 STATIC_MEMBERS = ("member dies", "member doubles", "member hangs", "member is removed")
 OFFICE = ("drop controller", "kill controller", "pause controller", "slow zookeeper", "split zookeeper")
 PLAIN = TopicShape("topic-0", TopicKind.PLAIN, 2, {"retention.ms": "-1"})
-SIMPLE = (("topics", (PLAIN,)), ("members", 0), ("churns", False), ("careless_producers", 0))
-GROUP = (("topics", (PLAIN,)), ("members", 3), ("churns", False))
+NO_TRANSACTIONS = (("writers", 0), ("copiers", 0))
+SIMPLE = (
+    *NO_TRANSACTIONS,
+    *(("topics", (PLAIN,)), ("members", 0), ("churns", False), ("careless_producers", 0)),
+)
+GROUP = (*NO_TRANSACTIONS, ("topics", (PLAIN,)), ("members", 3), ("churns", False))
+TRANSACTIONS = (*SIMPLE, ("own_clients", False), ("own_members", 0), ("writers", 3), ("copiers", 3))
+PROGRAMS = ("program dies", "program doubles", "program freezes")
 STATIC = (*GROUP, ("static_members", 3))
 OWN = (*SIMPLE, ("own_clients", True), ("own_members", 3))
-CHURN = (("topics", (PLAIN,)), ("members", 0), ("churns", True))
+CHURN = (*NO_TRANSACTIONS, ("topics", (PLAIN,)), ("members", 0), ("churns", True))
 COMPACTED = TopicShape(
     "compacted-0",
     TopicKind.COMPACTED,
@@ -39,8 +45,8 @@ COMPACTED = TopicShape(
     {"cleanup.policy": "compact", "segment.bytes": "1024", "min.cleanable.dirty.ratio": "0.05"},
 )
 RETAINED = TopicShape("retained-0", TopicKind.RETAINED, 1, {"segment.bytes": "512", "retention.bytes": "600"})
-CLEANED = (("topics", (PLAIN, COMPACTED)), ("members", 0), ("churns", False))
-SHORT_LIVED = (("topics", (PLAIN, RETAINED)), ("members", 0), ("churns", False))
+CLEANED = (*NO_TRANSACTIONS, ("topics", (PLAIN, COMPACTED)), ("members", 0), ("churns", False))
+SHORT_LIVED = (*NO_TRANSACTIONS, ("topics", (PLAIN, RETAINED)), ("members", 0), ("churns", False))
 SMALL_SEGMENTS = (
     "settings",
     {"log.segment.bytes": "1024", "replica.lag.time.max.ms": "1500", "zookeeper.session.timeout.ms": "1000"},
@@ -145,6 +151,37 @@ STEERED: dict[str, Steer] = {
     **dict.fromkeys(
         ("diverging_fetch_counts", "producers_survive_the_cut"),
         Steer(("elect preferred", "kill leader", "slow link", "cut one way"), SIMPLE, a_minute=90),
+    ),
+    **dict.fromkeys(
+        (
+            "prepared_is_forgotten",
+            "completed_before_its_markers",
+            "aborted_in_its_own_epoch",
+            "epochs_stay",
+            "anyone_may_end_it",
+            "nobody_takes_too_long",
+            "refused_is_done",
+            "told_before_it_is_stored",
+            "lost_markers_are_not_repeated",
+            "strangers_need_no_marker",
+            "markers_stay_with_the_old_leader",
+            "early_markers_are_lost",
+            "open_offsets_are_told",
+            "aborted_offsets_count",
+            "committed_offsets_are_lost",
+            "zombies_commit_offsets",
+            "stable_means_replicated",
+            "nothing_was_aborted",
+            "unreplicated_markers_count",
+            "snapshots_forget_open_transactions",
+            "old_epochs_write",
+            "deposed_coordinators_mark",
+            "late_batches_are_taken",
+            "verified_for_ever",
+            "committed_before_it_is_sent",
+            "failures_are_committed",
+        ),
+        Steer((*KILLS, *PROGRAMS, "reset connections", "elect preferred"), TRANSACTIONS, a_minute=60),
     ),
     "first_batches_not_awaited": Steer(
         ("pause", "cut brokers", "cut from zookeeper", "slow link"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ottla.sim.cluster import Cluster
-from ottla.sim.ending import Ending
 from ottla.sim.plan import KEPT, Shape, TopicKind, TopicShape
+from ottla.sim.truth.ending import Ending
 from ottla.sim.world import SECOND, World
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.full("half a minute of one processor")]
 
 BROKERS = 100
 PARTITIONS = 300

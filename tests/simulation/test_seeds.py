@@ -9,12 +9,16 @@ import sys
 
 import pytest
 
-from ottla.cli.sim_report import Sums, outcomes_of
-from ottla.sim.nemesis import KINDS
+from ottla.cli.simulation.report import Sums, outcomes_of
+from ottla.sim.faults.nemesis import KINDS
 
 pytestmark = pytest.mark.slow
 
-SHORT = 100
+FIRST = 1_000
+"""The same seeds for everybody, so that a commit that passed once passes again; the long form and `make sim`
+draw new ones, and what they find is mended before it can fail a build that has nothing to do with it."""
+SHORT = 30
+FULL = 100
 LONG = 2_000
 SECONDS = 60
 JOBS = 2
@@ -30,9 +34,9 @@ for seed in range({first}, {first} + 2):
 """
 
 
-def test_clusters_keep_their_promises_through_faults(long_form: bool) -> None:
-    count = LONG if long_form else SHORT
-    first = secrets.randbelow(2**31)
+def test_clusters_keep_their_promises_through_faults(full_form: bool, long_form: bool) -> None:
+    count = LONG if long_form else FULL if full_form else SHORT
+    first = secrets.randbelow(2**31) if long_form else FIRST
     sums = Sums()
 
     outcomes = list(outcomes_of([(first + number, SECONDS) for number in range(count)], JOBS))
@@ -48,7 +52,8 @@ def test_clusters_keep_their_promises_through_faults(long_form: bool) -> None:
     assert sums.counts["acknowledged"] > 200 * count, "too little was at stake"
     assert sums.counts["commits"] > 10 * count, "groups did not work"
     assert len(sums.calls) >= 30, f"only {sorted(sums.calls)} were asked for"
-    assert set(sums.faults) >= set(KINDS) - {"cut ring", "elect unclean"}, "a kind of fault never struck"
+    if full_form:  # fewer seeds may well do without one
+        assert set(sums.faults) >= set(KINDS) - {"cut ring", "elect unclean"}, "a kind of fault never struck"
 
 
 def test_a_seed_is_the_same_run_whatever_the_hash_seed() -> None:

@@ -12,18 +12,18 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics, delete_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.spark.errors import SparkRefused
 from ottla.spark.jobs import archive, replay
-from ottla.spark.jobs.archives import Archive
-from ottla.spark.jobs.report import Progress
-from support.waiting import wait_until
+from ottla.spark.jobs.shared.archives import Archive
+from ottla.spark.jobs.shared.report import Progress
+from support.running.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ottla.spark.jobs.report import Report
+    from ottla.spark.jobs.shared.report import Report
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 

@@ -12,12 +12,16 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
-from support.commands import ottla_command
-from support.terminal import CTRL_C, Terminal
+from support.processes.commands import ottla_command
+from support.processes.terminal import CTRL_C, Terminal
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [
+    pytest.mark.full("starts a Spark of its own"),
+    pytest.mark.slow,
+    pytest.mark.java,
+]
 
 SOON_S = 10
 """Three seconds of patience and a slow machine; a query itself says nothing for a minute."""

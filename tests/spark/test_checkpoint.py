@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from ottla.spark.checkpoint import check_checkpoint, check_file, claim_checkpoint, has_begun
 from ottla.spark.errors import OptionRefused
 from ottla.spark.jobs import JOBS
+from ottla.spark.runtime.checkpoint import check_checkpoint, check_file, claim_checkpoint, has_begun
 
 
 def test_a_checkpoint_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
-from ottla.spark.columns import ColumnDecoder, arrow_schema
 from ottla.spark.errors import SparkRefused
-from ottla.spark.schema import READ_COLUMNS
+from ottla.spark.options.schema import READ_COLUMNS
+from ottla.spark.read.columns import ColumnDecoder, arrow_schema
 
 ORDERS_0 = TopicPartition("orders", 0)
 ALL = arrow_schema(list(READ_COLUMNS))

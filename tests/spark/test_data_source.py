@@ -13,15 +13,15 @@ pytest.importorskip("numba")
 
 from ottla.client.admin.groups import list_group_offsets
 from ottla.client.admin.topics import a_topic, create_partitions, create_topics, delete_records
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
-from ottla.spark.options import read_options
-from ottla.spark.ranges import OffsetRange
-from ottla.spark.reading import read_range
-from ottla.spark.schema import read_schema
-from support.commands import run_here
-from support.waiting import wait_until
+from ottla.spark.options.read import read_options
+from ottla.spark.options.schema import read_schema
+from ottla.spark.read.batch import read_range
+from ottla.spark.read.ranges import OffsetRange
+from support.processes.commands import run_here
+from support.running.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

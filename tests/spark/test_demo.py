@@ -17,8 +17,8 @@ pytest.importorskip("numba")
 from ottla.cli.local import demo
 from ottla.launch.cluster import Cluster
 from ottla.spark.demo import BATCHES, COUNTRIES, SampleOrders, answer
-from support.descendants import descendants, is_alive
-from support.waiting import wait_until
+from support.processes.descendants import descendants, is_alive
+from support.running.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +59,7 @@ def test_without_spark_one_line_says_so(
     )
 
 
+@pytest.mark.full("starts a Spark of its own")
 @pytest.mark.parametrize(
     "said",
     [

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 
 if TYPE_CHECKING:

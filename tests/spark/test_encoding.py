@@ -13,8 +13,8 @@ from ottla.client.producing.partitioner import partition_of_key
 from ottla.records.batch import batches, crc_is_valid
 from ottla.records.compression import Codec
 from ottla.records.record import Record, read_records
-from ottla.spark.encoding import ArrowEncoder
 from ottla.spark.errors import SparkRefused
+from ottla.spark.write.encoding import ArrowEncoder
 
 HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 STICKY = 2

@@ -15,14 +15,15 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics, delete_topics, describe_topics
-from ottla.client.blocking import Client
-from ottla.client.fetching.offsets import LATEST, list_offsets
+from ottla.client.blocking.client import Client
+from ottla.client.fetching.offsets import list_offsets
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
+from ottla.model.timestamps import LATEST
 from ottla.spark.errors import SparkRefused
-from ottla.spark.jobs.streams import explained
-from support.spark_feed import Feed, contents
-from support.waiting import wait_until
+from ottla.spark.jobs.shared.streams import explained
+from support.running.waiting import wait_until
+from support.spark.feed import Feed, contents
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,6 +113,7 @@ def whole(servers: str, *topics: str) -> None:
         wait_until(all_in_sync, f"all replicas of {topics} are in sync", SECONDS_MAX)
 
 
+@pytest.mark.full("a stream outlives the death of a leader")
 def test_a_leader_killed_in_mid_stream_costs_no_row(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -14,14 +14,18 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
-from support.commands import ottla_command, run_command
-from support.descendants import descendants, is_alive
-from support.terminal import CTRL_C, Terminal
-from support.waiting import wait_until
+from support.processes.commands import ottla_command, run_command
+from support.processes.descendants import descendants, is_alive
+from support.processes.terminal import CTRL_C, Terminal
+from support.running.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [
+    pytest.mark.full("starts a Spark of its own"),
+    pytest.mark.slow,
+    pytest.mark.java,
+]
 
 RECORDS = 20_000
 

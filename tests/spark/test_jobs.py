@@ -11,19 +11,20 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
-from ottla.broker.decision_records import TOPIC
-from ottla.cli.tools.reassignment import checked_plan
-from ottla.cli.tools.reassignment_plan import read_plan
+from ottla.cli.tools.reassign.plan import read_plan
+from ottla.cli.tools.reassign.reassignment import checked_plan
 from ottla.client.admin.topics import a_topic, create_topics, describe_topics
-from ottla.client.blocking import Client
-from ottla.client.fetching.offsets import LATEST, list_offsets
+from ottla.client.blocking.client import Client
+from ottla.client.fetching.offsets import list_offsets
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
+from ottla.model.internal_topics import DECISIONS_TOPIC
+from ottla.model.timestamps import LATEST
 from ottla.spark.jobs import JOBS, aggregate, archive, audit, elections, plan, replay, validate
 from ottla.spark.jobs.balance import balanced, leaders_on
-from ottla.spark.jobs.report import Progress
-from ottla.spark.replicas import SCHEMA
-from support.waiting import wait_until
+from ottla.spark.jobs.shared.report import Progress
+from ottla.spark.read.replicas import SCHEMA
+from support.running.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,9 +111,9 @@ def test_bad_json_goes_to_the_dead_letter_topic_with_its_cause(
         for row in rows_of(spark, cluster, "json-dead").collect()
     }
     assert {value: headers["ottla.cause"] for value, headers in dead.items()} == {
-        b"{oops": b"the value is no JSON of the schema",
+        b"{oops": b"the value is not JSON of the schema",
         b'{"name": "y"}': b"field id is missing",
-        b'{"id": "three"}': b"the value is no JSON of the schema",
+        b'{"id": "three"}': b"the value is not JSON of the schema",
     }
     assert dead[b"{oops"]["ottla.origin"] == b"json-1-0"
     assert [row["value"] for row in rows_of(spark, cluster, "json-good").collect()] == [
@@ -220,9 +221,9 @@ def test_an_audit_of_a_topic_that_is_not_there_is_not_well(spark: SparkSession, 
 def decisions(cluster: Cluster) -> int:
     """How many are written down."""
     with Client(cluster.bootstrap_servers) as client:
-        if client.run(describe_topics, [TOPIC]).topics[0].error_code:
+        if client.run(describe_topics, [DECISIONS_TOPIC]).topics[0].error_code:
             return 0
-        partition = TopicPartition(TOPIC, 0)
+        partition = TopicPartition(DECISIONS_TOPIC, 0)
         return client.run(list_offsets, {partition: LATEST})[partition].offset
 
 
@@ -267,7 +268,7 @@ def spread(counts: list[int]) -> int:
 
 
 def test_every_job_of_the_list_has_a_command() -> None:
-    from ottla.cli.pipeline_run import app
+    from ottla.cli.pipeline.run import app
 
     commands = {command.callback.__name__ for command in app.registered_commands if command.callback}
 

@@ -20,15 +20,20 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_partitions, create_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
-from support import spark_query
-from support.spark_feed import Feed, contents, repeated
+from support.spark import query
+from support.spark.feed import Feed, contents, repeated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [
+    pytest.mark.full("starts a Spark of its own"),
+    pytest.mark.slow,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 START_S_MAX = 180
 SEED = 20
@@ -42,7 +47,7 @@ class Life:
         self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, spark_query.__file__, *arguments],
+                [sys.executable, query.__file__, *arguments],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -113,7 +118,7 @@ def test_killed_queries_lose_nothing_and_the_archive_repeats_nothing(
     with Feed(servers, "fed", 3) as feed:
         for number in range(kills):
             with a_life(arguments, log) as life:
-                life.await_line(spark_query.UP)
+                life.await_line(query.UP)
                 if number % 4:
                     life.await_line("batch ", "and copies")
                     assert life.outlives(dice.uniform(0, 1.5)), log.read_text()[-4000:]
@@ -124,7 +129,7 @@ def test_killed_queries_lose_nothing_and_the_archive_repeats_nothing(
                     client.run(create_partitions, {"fed": 5})
                 feed.partitions = 5
         count = feed.stop()
-    spark_query.run(spark, *arguments, follows=False)
+    query.run(spark, *arguments, follows=False)
 
     written = contents(servers, "fed")
     assert sorted(written.values()) == list(range(count))

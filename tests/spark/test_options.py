@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 pytest.importorskip("pyspark")
 
 from ottla.model.ids import TopicPartition
 from ottla.spark.errors import OptionRefused
-from ottla.spark.options import EARLIEST, LATEST, Ago, ByOffset, ByTime, End, read_options
-from ottla.spark.write_options import write_options
+from ottla.spark.options.read import EARLIEST, LATEST, Ago, ByOffset, ByTime, End, read_options
+from ottla.spark.options.write import write_options
 
 BASE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}
 SINK = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -19,11 +21,11 @@ SINK = {"kafka.bootstrap.servers": "localhost:9092"}
     ("options", "named"),
     [
         ({"subscribe": "orders"}, "kafka.bootstrap.servers"),
-        ({**BASE, "kafka.bootstrap.servers": "nowhere"}, "'nowhere' is no host:port"),
+        ({**BASE, "kafka.bootstrap.servers": "nowhere"}, "'nowhere' is not host:port"),
         ({"kafka.bootstrap.servers": "h:1"}, "exactly one of subscribe, subscribePattern and assign"),
         ({**BASE, "assign": '{"orders":[0]}'}, "exactly one of"),
-        ({**BASE, "colour": "red"}, "option colour='red': there is no such option"),
-        ({**BASE, "kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset='latest'"),
+        ({**BASE, "colour": "red"}, "option colour: there is no such option"),
+        ({**BASE, "kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset"),
         ({**BASE, "kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit"),
         ({**BASE, "kafka.key.deserializer": "x"}, "kafka.key.deserializer"),
         ({**BASE, "kafka.interceptor.classes": "x"}, "kafka.interceptor.classes"),
@@ -132,3 +134,25 @@ def test_what_a_sink_cannot_do_is_refused_by_name(options: dict[str, str], named
         write_options(options)
 
     assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kafka.sasl.jaas.config",
+        "kafka.ssl.keystore.password",
+        "kafka.value.serializer",
+        "kafka.token",
+        "password",
+    ],
+)
+@pytest.mark.parametrize("is_sink", [True, False])
+def test_a_refusal_of_a_name_never_shows_the_value(name: str, is_sink: bool) -> None:
+    secret = {**SINK, name: "hunter2"} if is_sink else {**BASE, name: "hunter2"}
+    read = write_options if is_sink else partial(read_options, is_stream=True)
+
+    with pytest.raises(OptionRefused) as refused:
+        read(secret)
+
+    assert name in str(refused.value)
+    assert "hunter2" not in str(refused.value)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import TopicPartition
-from ottla.spark.ranges import OffsetRange, limited, split_ranges
+from ottla.spark.read.ranges import OffsetRange, limited, split_ranges
 
 A, B, C = (TopicPartition("orders", number) for number in range(3))
 SIZES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 500)), min_size=1, max_size=6)

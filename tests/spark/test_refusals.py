@@ -12,11 +12,11 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics, delete_records
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.spark.errors import SparkRefused
-from ottla.spark.jobs.streams import explained
+from ottla.spark.jobs.shared.streams import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +88,7 @@ def save(rows: DataFrame, servers: str, **options: str) -> None:
         ),
         (
             {"subscribe": "refusing", "colour": "red"},
-            "option colour='red': there is no such option; there are subscribe, ",
+            "option colour: there is no such option; there are subscribe, ",
         ),
         (
             {"subscribe": "refusing", "kafka.auto.offset.reset": "earliest"},
@@ -170,7 +170,7 @@ def test_a_cluster_that_is_gone_is_named(spark: SparkSession) -> None:
         (
             ["'x' AS value"],
             {"topic": "refusing", "kafka.transactional.id": "t"},
-            "the sink writes at least once, without transactions; leave it out",
+            "every task has one of its own: say transactionalIdPrefix",
         ),
     ],
 )

@@ -10,11 +10,12 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics
-from ottla.client.blocking import Client
-from ottla.client.fetching.offsets import LATEST, list_offsets
+from ottla.client.blocking.client import Client
+from ottla.client.fetching.offsets import list_offsets
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
-from support.commands import Ran, run_command
+from ottla.model.timestamps import LATEST
+from support.processes.commands import Ran, run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -39,6 +40,7 @@ def run(servers: str, job: str, *words: str) -> Ran:
     return run_command("pipeline", "run", job, *words, "--bootstrap-server", servers)
 
 
+@pytest.mark.full("starts a Spark of its own")
 def test_a_replay_into_too_few_partitions_writes_nothing(servers: str, tmp_path: Path) -> None:
     archive = str(tmp_path / "archive")
     run(servers, "archive", "--topics", "wide", "--to", archive)
@@ -66,7 +68,7 @@ def test_a_replay_into_too_few_partitions_writes_nothing(servers: str, tmp_path:
         (
             "aggregate",
             "--topic wide --to-topic w --checkpoint TMP --window soon",
-            "--window 'soon': it is no span of time; write '1 minute'",
+            "--window 'soon': it is not a span of time; write '1 minute'",
         ),
     ],
 )
@@ -87,6 +89,7 @@ def test_a_mistake_is_told_by_its_flag_before_spark_is_started(
     assert "starting Spark" not in refused.stdout
 
 
+@pytest.mark.full("starts a Spark of its own")
 def test_what_spark_alone_finds_out_is_one_line_too(servers: str, tmp_path: Path) -> None:
     words = ("--topics", "wide", "--to", str(tmp_path / "archive"), "--master", "local[x]")
 

@@ -15,13 +15,14 @@ pytest.importorskip("pyspark")
 pytest.importorskip("numba")
 
 from ottla.client.admin.topics import a_topic, create_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
-from support import spark_shipped
+from support.spark import shipped
+from support.spark.dying_sink import committed
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.full("starts a Spark of its own"),
     pytest.mark.slow,
     pytest.mark.java,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -55,6 +56,31 @@ def a_spark_home(directory: Path) -> Path:
     return directory
 
 
+def test_a_stream_runs_where_the_workers_python_lacks_ottla(cluster: Cluster, tmp_path: Path) -> None:
+    servers = cluster.bootstrap_servers
+    with Client(servers) as client:
+        topics = [a_topic(name, partitions=1, replication_factor=1) for name in ("near", "near-copied")]
+        client.run(create_topics, topics)
+        producer = client.producer()
+        for n in range(50):
+            producer.send("near", b"%d" % n, partition=0)
+        producer.flush()
+    streamed = Path(shipped.__file__).with_name("streamed.py")
+
+    done = subprocess.run(
+        [sys.executable, streamed, servers, "near", "near-copied", str(tmp_path / "checkpoint")],
+        env={**os.environ, "PYSPARK_PYTHON": str(a_python_without_ottla(tmp_path / "python"))},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert committed(servers, "near-copied") == list(range(50))
+
+
+@pytest.mark.long
 def test_executors_without_ottla_run_it_and_may_die(cluster: Cluster, tmp_path: Path) -> None:
     servers = cluster.bootstrap_servers
     with Client(servers) as client:
@@ -67,7 +93,7 @@ def test_executors_without_ottla_run_it_and_may_die(cluster: Cluster, tmp_path: 
     answers = tmp_path / "answers.json"
 
     done = subprocess.run(
-        [sys.executable, spark_shipped.__file__, MASTER, servers, "shipped", "shipped-back", str(answers)],
+        [sys.executable, shipped.__file__, MASTER, servers, "shipped", "shipped-back", str(answers)],
         env={
             **os.environ,
             "PYSPARK_PYTHON": str(a_python_without_ottla(tmp_path / "python")),

@@ -19,17 +19,17 @@ from ottla.client.admin.topics import (
     delete_topics,
     describe_topics,
 )
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.spark.errors import DataLoss, OptionRefused
-from ottla.spark.offsets import as_dict, from_dict
-from ottla.spark.options import read_options
-from ottla.spark.schema import read_schema
-from ottla.spark.streaming import StreamReader
+from ottla.spark.options.read import read_options
+from ottla.spark.options.schema import read_schema
+from ottla.spark.read.offsets import as_dict, from_dict
+from ottla.spark.read.stream import StreamReader
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
-from support.waiting import wait_until
-from support.wire_client import WireClient
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
-NO_JSON = "the value is no JSON of the schema"
+NO_JSON = "the value is not JSON of the schema"
 SCHEMA = (
     "id BIGINT NOT NULL, `a.b` STRING NOT NULL, at STRUCT<x: INT NOT NULL, y: INT>, "
     "items ARRAY<STRUCT<n: INT NOT NULL>>, by MAP<STRING, STRUCT<m: INT NOT NULL>>"

@@ -10,9 +10,9 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import WriterCommitMessage
 
 from ottla.spark.errors import SparkRefused
-from ottla.spark.schema import read_schema
-from ottla.spark.write_options import write_options
-from ottla.spark.writing import BatchWriter, StreamWriter, Written
+from ottla.spark.options.schema import read_schema
+from ottla.spark.options.write import write_options
+from ottla.spark.write.sinks import BatchWriter, StreamWriter, Written
 
 
 def messages() -> list[WriterCommitMessage | None]:

@@ -1,58 +1,62 @@
 """One broker as one synchronous object: what happens goes in, what must be done comes out."""
 
 import logging
-from collections.abc import Callable
-from enum import Enum
 from random import Random
 from typing import Any
 
 from ottla.broker import apis
-from ottla.broker.apis import api_versions
-from ottla.broker.clock import Clock
-from ottla.broker.connections import Connection, Connections
-from ottla.broker.controller_host import ControllerHost
-from ottla.broker.coordinator_host import CoordinatorHost
-from ottla.broker.dynamic_config import DynamicConfigs
-from ottla.broker.features import Features
-from ottla.broker.gone_topics import GoneTopics
-from ottla.broker.metadata_image import MetadataImage, MetadataUpdate
-from ottla.broker.meters import Meters
-from ottla.broker.orders import Orders
-from ottla.broker.outputs import Exit, Output, RunInThread
-from ottla.broker.partitions import Partitions
-from ottla.broker.peer_links import PeerLinks
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.registration import Registration
-from ottla.broker.request import Request
-from ottla.broker.shutdown import Shutdown
-from ottla.broker.startup import Startup
-from ottla.broker.timers import Timers
-from ottla.broker.topic_creation import TopicCreation
-from ottla.broker.waiting import Waiting
-from ottla.broker.zk_desk import ZkDesk
+from ottla.broker.apis.cluster import api_versions
+from ottla.broker.clients.connections import Connection, Connections
+from ottla.broker.clients.fetch_context import FetchContext
+from ottla.broker.clients.fetch_session import FetchSessions
+from ottla.broker.clients.logins import Logins
+from ottla.broker.clients.request import Request
+from ottla.broker.controlling.candidate import ControllerHost
+from ottla.broker.coordinating.consumer_offsets import consumer_offsets
+from ottla.broker.coordinating.host import CoordinatorHost
+from ottla.broker.coordinating.markers import MarkerSender
+from ottla.broker.coordinating.successors import Successors
+from ottla.broker.coordinating.transaction_state import transaction_state
+from ottla.broker.coordinating.verifier import TransactionVerifier
+from ottla.broker.decisions.log import DecisionLog
+from ottla.broker.life.registration import Registration
+from ottla.broker.life.shutdown import Shutdown
+from ottla.broker.life.startup import Startup
+from ottla.broker.metadata.features import Features
+from ottla.broker.metadata.gone_topics import GoneTopics
+from ottla.broker.metadata.image import MetadataImage, MetadataUpdate
+from ottla.broker.metadata.waits import MetadataWaits
+from ottla.broker.outputs import Exit, Output
+from ottla.broker.peers.links import PeerLinks
+from ottla.broker.producers.ids import ProducerIds
+from ottla.broker.replicas.assignment import Assignment
+from ottla.broker.replicas.context import PartitionContext
+from ottla.broker.replicas.directory_move import DirectoryMoves
+from ottla.broker.replicas.following.fetchers import Fetchers
+from ottla.broker.replicas.hosted import Partitions
+from ottla.broker.replicas.housekeeping import Housekeeping
+from ottla.broker.replicas.isr_proposals import IsrProposals
+from ottla.broker.replicas.producer_order import ProducerOrder
+from ottla.broker.replicas.throttles import Throttles
+from ottla.broker.runtime.clock import Clock
+from ottla.broker.runtime.parked import Waiting
+from ottla.broker.runtime.runtime import Runtime
+from ottla.broker.runtime.state import BrokerState
+from ottla.broker.runtime.tasks import TaskQueue
+from ottla.broker.settings.changes import ConfigChanges
+from ottla.broker.settings.dynamic import DynamicConfigs
+from ottla.broker.topics.creation import TopicCreation
 from ottla.config.areas import BrokerConfig
 from ottla.model.errors import MalformedRequest
-from ottla.model.ids import BrokerId
-from ottla.storage.disk import Disk
-from ottla.storage.log_dirs import LogDirs
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.storage.directories.log_dirs import LogDirs
+from ottla.storage.disk.port import Disk
 from ottla.wire.codec import decode
 from ottla.wire.headers import decode_request_header
 from ottla.wire.keys import ApiKey
 from ottla.zookeeper.ops import AuthFailed, SessionConnected, SessionExpired, SessionSuspended
 
 log = logging.getLogger(__name__)
-
-
-FROZEN_MS = 1_000
-"""A timer that is so late tells that the process stood still."""
-
-
-class NodeState(Enum):
-    """Where the broker stands in its life."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
 
 
 class Node:
@@ -62,67 +66,192 @@ class Node:
     Frames are lent for the length of the call: whoever needs bytes longer copies or stores them.
     """
 
-    def __init__(self, config: BrokerConfig, clock: Clock, disk: Disk, random: Random) -> None:
+    def __init__(
+        self, config: BrokerConfig, clock: Clock, disk: Disk, random: Random, secrets: Random | None = None
+    ) -> None:
+        """``secrets`` makes what nobody may guess; ``random`` does where nobody wants to."""
+        self.runtime = Runtime(config, clock, random)
+        self._secrets = secrets or random
+        self.identity = self.runtime.identity
         self.clock = clock
-        self.disk = disk
         self.random = random
-        self.state = NodeState.STARTING
-        self.broker_id: BrokerId = BrokerId(config.broker_id)
-        self.cluster_id = ""
-        self.controller_epoch = 0
-        """The highest seen in a controller's request; requests with a lower one are refused."""
-        self.assigned_as = -1
-        """As which registration (by its epoch) this broker was last told what to lead."""
-        self.outputs: list[Output] = []
-        self.log_dirs: LogDirs
+        self.outputs = self.runtime.outputs
+        self.meters = self.runtime.meters
+        self.timers = self.runtime.timers
+        self.tasks = self.runtime.tasks
+        self.zk = self.runtime.zk
+        self.state = BrokerState.STARTING
+        self.disk = disk
+        self.log_dirs = LogDirs(disk, config.log_management.log_dirs)
         self.apis = apis.by_key()
-        self.meters = Meters()
-        self.timers = Timers(clock)
         self.connections = Connections(self.outputs, config.listeners.control_plane_listener_name)
-        self.zk = ZkDesk(self.outputs, self.timers)
-        self.links = PeerLinks(self)
+        self.links = PeerLinks(
+            self.outputs,
+            self.timers,
+            clock,
+            broker_id=lambda: self.identity.broker_id,
+            request_timeout_ms=config.connections.request_timeout_ms,
+            address_of=self.inter_broker_address,
+            login=config.listeners.logins.get(config.listeners.inter_broker_listener_name),
+            make_nonce=self._nonce,
+        )
         self.metadata = MetadataImage()
-        self.gone_topics = GoneTopics(self)
-        self.configs = DynamicConfigs(self, config)
-        self.registration = Registration(self)
-        self.features = Features(self)
-        self.producer_ids = ProducerIds(self)
-        self.topic_creation = TopicCreation(self)
-        self.waiting = Waiting(self)
-        self.partitions = Partitions(self)
-        self.orders = Orders(self)
-        self.controller = ControllerHost(self)
-        self.coordinator = CoordinatorHost(self)
-        self.partitions.listeners.append(self.coordinator)
-        self.startup = Startup(self)
-        self.shutdown = Shutdown(self)
-        self._work: dict[int, Callable[[Any], None]] = {}
-        self._next_work = 0
+        self.gone_topics = GoneTopics(self.runtime.own, self.metadata, self.apply_metadata)
+        self.features = Features(self.zk)
+        self.configs = DynamicConfigs(self.runtime, self.metadata)
+        self.config_changes = ConfigChanges(self.runtime, self.metadata, self.configs)
+        self.producer_ids = ProducerIds(self.identity, self.links, self.metadata)
+        self.topic_creation = TopicCreation(self.runtime, self.metadata)
+        self.waiting = Waiting(clock, self.timers)
+        self.metadata_waits = MetadataWaits(self.timers)
+        self.decisions = DecisionLog(
+            self.runtime,
+            self.links,
+            self.metadata,
+            is_controller=lambda: self.controller.is_active,
+            high_watermark=self.high_watermark,
+        )
+        self.controller = ControllerHost(self.runtime, self.links, self.decisions.take)
+        self._build_replicas()
+        self.control_requests = TaskQueue(self.tasks, self.timers)
+        """What the controller asked for and is not yet done: one request after another, as in Kafka."""
+        self._build_coordinators()
+        self.configs.listeners += [self.partitions, self.controller]
+        self._build_life()
+
+    def _build_logins(self) -> None:
+        self.logins = Logins(
+            self.runtime,
+            self.connections,
+            self.configs.users.of,
+            self._nonce,
+            tell_versions=lambda request, body: api_versions.handle(self, request, body),
+            refuse_version=lambda request: api_versions.refuse_version(self, request),
+        )
+
+    def _build_replicas(self) -> None:
+        self.producer_order = ProducerOrder(self.clock)
+        self.isr_proposals = IsrProposals(self.runtime, self.links, self.metadata)
+        self.throttles = Throttles(self.runtime)
+        self.fetchers = Fetchers(self.runtime, self.links, self.throttles, self.decisions)
+        self.partitions = Partitions(
+            self.runtime,
+            PartitionContext(self.runtime, self.waiting, self.isr_proposals, self.producer_order),
+            self.log_dirs,
+            self.fetchers,
+            self.metadata,
+            self.configs.log_config,
+        )
+        self.housekeeping = Housekeeping(self.runtime, self.log_dirs, self.partitions)
+        self.directory_moves = DirectoryMoves(
+            self.runtime, self.log_dirs, self.partitions, self.throttles, self.housekeeping
+        )
+        self.assignment = Assignment(
+            self.runtime,
+            self.log_dirs,
+            self.partitions,
+            self.fetchers,
+            self.directory_moves,
+            self.configs.log_config,
+            self.decisions,
+        )
+        slots = self.config.replication.max_incremental_fetch_session_cache_slots
+        self.fetch_sessions = FetchSessions(slots, self.random)
+        self.fetch_context = FetchContext(
+            self.runtime, self.waiting, self.metadata, self.partitions, self.throttles
+        )
+
+    def _build_coordinators(self) -> None:
+        config = self.config
+        self.markers = MarkerSender(self.timers, self.links, self.metadata)
+        self.group_coordinator = CoordinatorHost(
+            consumer_offsets(config.groups, self.random),
+            self.runtime,
+            self.partitions,
+            self.metadata,
+            self.markers,
+            self.decisions.on_transaction_fenced,
+        )
+        self.transaction_coordinator = CoordinatorHost(
+            transaction_state(
+                config.transactions, config.connections.request_timeout_ms, self.producer_ids.take
+            ),
+            self.runtime,
+            self.partitions,
+            self.metadata,
+            self.markers,
+            self.decisions.on_transaction_fenced,
+        )
+        self.successors = Successors(self.identity, self.links, self.metadata)
+        self.partitions.listeners += [self.group_coordinator, self.transaction_coordinator]
+        self.transaction_verifier = TransactionVerifier(
+            self.identity, self.links, self.metadata, self.transaction_coordinator
+        )
+
+    def _build_life(self) -> None:
+        self._build_logins()
+        self.registration = Registration(self.runtime, self.log_dirs)
+        self.startup = Startup(
+            self.runtime,
+            self.log_dirs,
+            self.registration,
+            self.features,
+            self.configs,
+            self._on_logs_open,
+            self._on_started,
+        )
+        self.shutdown = Shutdown(
+            self.runtime,
+            self.metadata,
+            self.links,
+            self.log_dirs,
+            when_written=self.decisions.when_written,
+            stop_rooms=self._stop_rooms,
+            when_quiet=self.housekeeping.when_quiet,
+        )
 
     @property
     def config(self) -> BrokerConfig:
         """The settings of this moment: the file's, with the dynamic ones of ZooKeeper over them."""
-        return self.configs.broker
+        return self.runtime.config
+
+    @property
+    def broker_id(self) -> BrokerId:
+        return self.identity.broker_id
 
     # ---- clients
 
     def on_client_connected(self, connection_id: int, listener: str, host: str) -> None:
         """A client came in through that listener."""
-        self.connections.connected(connection_id, listener, host)
+        self.logins.connected(self.connections.connected(connection_id, listener, host))
 
     def on_request(self, connection_id: int, frame: memoryview) -> None:
         """One whole request, without its size; the frame is lent for the call."""
         connection = self.connections.get(connection_id)
-        if connection is None or connection.is_closed or connection.is_doomed:
+        if connection is None:
+            connection = self._let_through(connection_id, frame)
+            if connection is None:
+                return
+        if connection.is_closed or connection.is_doomed:
             return
         if connection.must_wait(frame):
             connection.hold(frame)
         else:
             self._handle(connection, frame)
 
+    def _let_through(self, connection_id: int, frame: memoryview) -> Connection | None:
+        """A guarded connection, if its login lets this request be served."""
+        connection = self.connections.guarded(connection_id)
+        if connection is None or connection.is_closed or connection.is_doomed:
+            return None
+        if self.state is BrokerState.STOPPING:
+            connection.close("the broker stops")
+            return None
+        return connection if self.logins.lets_through(connection, frame) else None
+
     def on_held(self, connection_id: int) -> None:
         """What a client sent before, while others of its requests waited for their answers."""
-        connection = self.connections.get(connection_id)
+        connection = self.connections.get(connection_id) or self.connections.guarded(connection_id)
         while connection is not None and not connection.is_doomed:
             frame = connection.next_held()
             if frame is None:
@@ -130,7 +259,7 @@ class Node:
             self._handle(connection, memoryview(frame))
 
     def _handle(self, connection: Connection, frame: memoryview) -> None:
-        if self.state is NodeState.STOPPING:
+        if self.state is BrokerState.STOPPING:
             connection.close("the broker stops")
             return
         try:
@@ -147,11 +276,7 @@ class Node:
         except MalformedRequest as malformed:
             connection.close(f"malformed request: {malformed}")
             return
-        self.zk.asker = request
-        try:
-            response = api.handle(self, request, body)
-        finally:
-            self.zk.asker = None
+        response = api.handle(self, request, body)
         if response is not None:
             request.reply(response)
 
@@ -210,25 +335,26 @@ class Node:
             case AuthFailed():
                 log.error("no zookeeper session broker=%d reason=%s", self.broker_id, event.reason)
                 self._on_session_over()
-                if self.state is NodeState.STARTING:
+                if self.state is BrokerState.STARTING:
                     self.outputs.append(Exit(1, f"ZooKeeper gives no session: {event.reason}"))
 
     def _on_session_over(self) -> None:
         self.zk.expired()
-        self.assigned_as = -1
+        self.identity.assigned_as = -1
         self.controller.on_session_expired()
         self.registration.on_session_expired()
 
     def _on_new_session(self) -> None:
-        if self.state is NodeState.STARTING:
+        if self.state is BrokerState.STARTING:
             self.startup.on_session()
-        elif self.state is NodeState.RUNNING:
-            self.registration.register_again(self._on_registered_again)
+        elif self.state is BrokerState.RUNNING:
+            self.registration.register_again(self.controller.on_new_session)
             self.configs.on_new_session()
             self.features.read()
 
-    def _on_registered_again(self) -> None:
-        self.controller.on_new_session()
+    def _nonce(self) -> str:
+        """What no login has had before."""
+        return f"{self._secrets.getrandbits(160):x}"
 
     # ---- what the parts tell each other
 
@@ -237,14 +363,16 @@ class Node:
         change = self.metadata.apply(update)
         self.configs.forget_topics(change.deleted_topics)
         self.partitions.on_metadata_changed(change)
-        self.coordinator.on_metadata_changed(change)
-        self.controller.on_metadata_changed()
+        self.group_coordinator.on_metadata_changed(change)
+        self.transaction_coordinator.on_metadata_changed(change)
+        self.markers.on_metadata_changed(change)
+        self.successors.on_metadata_changed(change)
+        self.metadata_waits.check()
 
-    def run_in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Do slow work off the loop; ``then`` gets what it returned, or the exception it raised."""
-        self._next_work += 1
-        self._work[self._next_work] = then
-        self.outputs.append(RunInThread(self._next_work, work))
+    def high_watermark(self, name: TopicPartition) -> int | None:
+        """What this broker's own replica knows to have been committed, if it has one."""
+        own = self.log_dirs.logs.get(name)
+        return None if own is None else own.high_watermark
 
     # ---- life
 
@@ -254,27 +382,29 @@ class Node:
 
     @property
     def is_started(self) -> bool:
-        return self.state is not NodeState.STARTING
+        return self.state is not BrokerState.STARTING
 
-    def started(self) -> None:
+    def _on_logs_open(self) -> None:
+        self.housekeeping.start()
+        self.partitions.start()
+
+    def _on_started(self) -> None:
         """The broker is registered and serves."""
-        self.state = NodeState.RUNNING
-        self.coordinator.start()
+        self.state = BrokerState.RUNNING
         self.controller.start()
 
-    def stopping(self) -> None:
-        """Requests are refused from now on."""
-        self.state = NodeState.STOPPING
-
-    @property
-    def is_untold(self) -> bool:
-        """The session ended, and no controller has said since what this broker leads."""
-        return self.assigned_as < self.registration.broker_epoch
-
-    def may_be_deposed(self) -> bool:
-        """Others may lead by now: ZooKeeper is out of reach, this process has just been frozen, or its
-        session ended."""
-        return self.is_untold or not self.zk.is_connected or self.timers.late_ms() > FROZEN_MS
+    def _stop_rooms(self) -> None:
+        """Requests are refused from now on; what waits is answered."""
+        self.state = BrokerState.STOPPING
+        self.group_coordinator.stop()
+        self.transaction_coordinator.stop()
+        self.control_requests.clear()
+        self.waiting.stop()
+        self.housekeeping.stop()
+        self.directory_moves.stop()
+        self.partitions.stop()
+        self.controller.stop()
+        self.links.close_all("the broker stops")
 
     def begin_shutdown(self) -> None:
         """Leave in order: leaderships first, then clients, logs and the registration. Twice is once."""
@@ -284,7 +414,7 @@ class Node:
 
     def on_work_done(self, token: int, outcome: Any) -> None:
         """A thread finished what ``RunInThread`` asked."""
-        self._work.pop(token)(outcome)
+        self.runtime.threads.done(token, outcome)
 
     def on_tick(self) -> None:
         """The nearest deadline has come."""

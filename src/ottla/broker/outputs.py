@@ -45,6 +45,14 @@ class TakeHeld:
 
 
 @dataclass(slots=True)
+class LimitFrames:
+    """The client has logged in: from now on it may send requests of this size."""
+
+    connection: int
+    bytes_max: int
+
+
+@dataclass(slots=True)
 class AcceptClients:
     """The broker is registered: open its listeners."""
 
@@ -88,9 +96,12 @@ class SubmitToZooKeeper:
 
 @dataclass(slots=True)
 class KeepSession:
-    """Write down in this file how to end the present session, should this process die without doing so."""
+    """Let the guard, and by this file the next start, know how to end the present session, should this
+    process die without doing so."""
 
     path: str
+    broker_id: int
+    epoch: int
 
 
 @dataclass(slots=True)
@@ -123,6 +134,7 @@ Output: TypeAlias = (
     | PauseReading
     | ResumeReading
     | TakeHeld
+    | LimitFrames
     | AcceptClients
     | RefuseClients
     | OpenLink

@@ -1,6 +1,7 @@
 """The frame of the command line: the one list of commands, and how a refusal reaches the user.
 
-A command's module holds ``app``, a Typer application, and imports what it works with inside its functions.
+A command's module holds ``app`` (or what is named after a colon), a Typer application, and imports what it
+works with inside its functions.
 ``ottla --help`` imports none of them.
 """
 
@@ -22,41 +23,45 @@ from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.launch.refusal import LaunchRefused
 
 COMMANDS: dict[str, str] = {
-    "up": "ottla.cli.up",
+    "up": "ottla.cli.local.up",
     "status": "ottla.cli.local.status",
     "down": "ottla.cli.local.down",
-    "kill": "ottla.cli.local.kill",
-    "pause": "ottla.cli.local.pause",
-    "resume": "ottla.cli.local.resume",
-    "restart": "ottla.cli.local.restart",
-    "drill": "ottla.cli.drill",
-    "describe": "ottla.cli.views.describe",
-    "explain": "ottla.cli.views.explain",
-    "watch": "ottla.cli.views.watch",
-    "doctor": "ottla.cli.doctor",
-    "sim": "ottla.cli.sim",
-    "zookeeper": "ottla.cli.zookeeper",
-    "broker": "ottla.cli.broker",
-    "dump-log": "ottla.cli.dump_log",
-    "topics": "ottla.cli.tools.topics",
-    "leader-election": "ottla.cli.tools.leader_election",
-    "preferred-replica-election": "ottla.cli.tools.preferred_replica_election",
-    "console-producer": "ottla.cli.tools.console_producer",
-    "console-consumer": "ottla.cli.tools.console_consumer",
-    "consumer-groups": "ottla.cli.tools.consumer_groups",
-    "get-offsets": "ottla.cli.tools.get_offsets",
-    "configs": "ottla.cli.tools.configs",
-    "reassign-partitions": "ottla.cli.tools.reassign_partitions",
-    "drain": "ottla.cli.tools.drain",
-    "delete-records": "ottla.cli.tools.delete_records",
-    "log-dirs": "ottla.cli.tools.log_dirs",
-    "replica-verification": "ottla.cli.tools.replica_verification",
-    "perf": "ottla.cli.tools.perf",
-    "cluster-id": "ottla.cli.tools.cluster_id",
-    "broker-api-versions": "ottla.cli.tools.broker_api_versions",
-    "zookeeper-shell": "ottla.cli.tools.zookeeper_shell",
-    "kafka-scripts": "ottla.cli.tools.kafka_scripts",
-    "pipeline": "ottla.cli.pipeline",
+    "kill": "ottla.cli.local.faults:kill_app",
+    "pause": "ottla.cli.local.faults:pause_app",
+    "resume": "ottla.cli.local.faults:resume_app",
+    "restart": "ottla.cli.local.faults:restart_app",
+    "drill": "ottla.cli.drill.command",
+    "describe": "ottla.cli.inspect.describe",
+    "explain": "ottla.cli.inspect.explain",
+    "watch": "ottla.cli.inspect.watch",
+    "console": "ottla.cli.inspect.console",
+    "doctor": "ottla.cli.inspect.doctor",
+    "sim": "ottla.cli.simulation.command",
+    "keeper": "ottla.cli.servers.keeper",
+    "zookeeper": "ottla.cli.servers.zookeeper",
+    "broker": "ottla.cli.servers.broker",
+    "dump-log": "ottla.cli.dump_log.command",
+    "topics": "ottla.cli.tools.topics.command",
+    "leader-election": "ottla.cli.tools.reassign.leader_election",
+    "preferred-replica-election": "ottla.cli.tools.reassign.preferred_replica_election",
+    "console-producer": "ottla.cli.tools.console.producer",
+    "console-consumer": "ottla.cli.tools.console.consumer",
+    "consumer-groups": "ottla.cli.tools.groups.command",
+    "transactions": "ottla.cli.tools.transactions.command",
+    "get-offsets": "ottla.cli.tools.logs.get_offsets",
+    "configs": "ottla.cli.tools.configs.command",
+    "users": "ottla.cli.tools.users.command",
+    "reassign-partitions": "ottla.cli.tools.reassign.command",
+    "drain": "ottla.cli.tools.reassign.drain",
+    "delete-records": "ottla.cli.tools.logs.delete_records",
+    "log-dirs": "ottla.cli.tools.logs.log_dirs",
+    "replica-verification": "ottla.cli.tools.logs.replica_verification",
+    "perf": "ottla.cli.tools.perf.command",
+    "cluster-id": "ottla.cli.tools.cluster.cluster_id",
+    "broker-api-versions": "ottla.cli.tools.cluster.broker_api_versions",
+    "zookeeper-shell": "ottla.cli.tools.zookeeper.shell",
+    "kafka-scripts": "ottla.cli.tools.cluster.kafka_scripts",
+    "pipeline": "ottla.cli.pipeline.command",
 }
 
 EXAMPLE_COLUMNS = 76
@@ -86,7 +91,7 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        below: typer.Typer = importlib.import_module(COMMANDS[cmd_name]).app
+        below = application(cmd_name)
         below.rich_markup_mode = None
         command = typer.main.get_command(below)
         for one in _with_those_below(command):
@@ -94,10 +99,17 @@ class _Commands(TyperGroup):
             for parameter in one.params:
                 if parameter.type.name in _NUMBERS:
                     parameter.type.name = "number"
-            if cmd_name in SECTIONS[TOOLS] and not hasattr(one, "commands"):
+            if cmd_name in SECTIONS[TOOLS] and (one.params or not hasattr(one, "commands")):
                 one.params.append(_version_option())
         command.name = cmd_name
         return command
+
+
+def application(command: str) -> typer.Typer:
+    """A command's Typer application; its module is imported."""
+    module, _, name = COMMANDS[command].partition(":")
+    found: typer.Typer = getattr(importlib.import_module(module), name or "app")
+    return found
 
 
 def _with_those_below(command: Any) -> Iterator[Any]:
@@ -167,7 +179,7 @@ def main(arguments: list[str] | None = None) -> None:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(
                     errors="backslashreplace"
-                )  # What a terminal cannot show is no reason to end.
+                )  # A character that the terminal cannot show must not end the command.
         _require_text(sys.argv[1:] if arguments is None else arguments)
         app(arguments, prog_name="ottla")
     except (CommandRefused, LaunchRefused) as refused:
@@ -178,7 +190,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _open_closed_streams() -> None:
-    """What the shell has closed (`>&-`) leads nowhere; else the next file or socket would take its place."""
+    """Open streams that the shell closed (`>&-`) on /dev/null, or the next file would take their place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - for as long as we live

@@ -19,9 +19,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "describe": "the cluster on one screen",
         "watch": "the same, live; elections scroll by",
         "explain": "why a partition is led by whom, and what if",
+        "console": "all of that in a browser",
     },
     "Servers": {
         "broker": "run one broker from server.properties",
+        "keeper": "run the built-in ZooKeeper server",
         "zookeeper": "run Apache ZooKeeper on this machine",
     },
     TOOLS: {
@@ -30,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "console-producer": "write lines as records",
         "console-consumer": "print records",
         "consumer-groups": "groups: lag, members, moving offsets",
+        "transactions": "list, describe, find and end hanging ones",
         "get-offsets": "offsets of partitions at a time",
         "leader-election": "elect preferred leaders, or any",
         "preferred-replica-election": "the old tool, by way of a znode",
@@ -45,6 +48,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "kafka-scripts": "write kafka-topics.sh and its like",
     },
     "More": {
+        "users": "who may log in with SCRAM",
         "drain": "move everything away from a broker",
         "pipeline": "jobs over topics, run by Spark",
     },

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ottla.security.sasl.mechanisms import SaslLogin
+
 if TYPE_CHECKING:
     from ottla.records.compression import Codec
 
@@ -24,9 +26,11 @@ class ClientConfig:
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
     allow_auto_create_topics: bool = True
-    """Whether asking for a topic makes it, where ``auto.create.topics.enable`` says so."""
+    """Whether asking for a topic creates it, on brokers with ``auto.create.topics.enable``."""
+    login: SaslLogin | None = None
+    """As whom the client logs in; None where nobody asks (``security.protocol`` PLAINTEXT)."""
     response_bytes_max: int = 256 * 1024 * 1024
-    """A larger response is taken for garbage; Kafka has no such setting."""
+    """A larger response closes the connection. Kafka has no such setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,7 @@ class ProducerConfig:
 
     acks: Literal[0, 1, -1] = -1
     enable_idempotence: bool = True
-    """Counts only with ``acks`` -1, which it needs."""
+    """Has an effect only with ``acks`` -1, which it needs."""
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     batch_size: int = 16_384
     linger_ms: int = 0
@@ -45,6 +49,17 @@ class ProducerConfig:
     max_in_flight_requests_per_connection: int = 5
     delivery_timeout_ms: int = 120_000
     retries: int = INT32_MAX
+    transactional_id: str | None = None
+    """Makes the producer transactional: it then needs ``acks`` -1 and idempotence."""
+    transaction_timeout_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        if self.transactional_id is None:
+            return
+        if not self.transactional_id:
+            raise ValueError("transactional_id is empty: name one, or leave it out")
+        if not self.is_idempotent:
+            raise ValueError("a transactional_id needs acks=-1 and enable_idempotence: leave them out")
 
     @property
     def codec(self) -> "Codec":
@@ -83,7 +98,7 @@ def parse_bootstrap_servers(text: str) -> tuple[tuple[str, int], ...]:
         host, separator, port = item.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         if not separator or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-            raise ValueError(f"{item!r} is no host:port")
+            raise ValueError(f"{item!r} is not host:port")
         servers.append((host, int(port)))
     if not servers:
         raise ValueError("no bootstrap server is named")

@@ -1,4 +1,4 @@
-"""What can go wrong for a user of the client. Everything raised on purpose is a ``ClientError``."""
+"""The errors that a user of the client can get. All of them are a ``ClientError``."""
 
 from ottla.model.errors import RETRIABLE, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -9,7 +9,7 @@ class ClientError(Exception):
 
     @property
     def is_retriable(self) -> bool:
-        """Whether the same thing, tried again later, may succeed."""
+        """Whether the same operation may succeed later."""
         return False
 
 
@@ -25,12 +25,16 @@ class RequestTimedOut(ConnectionLost):
     """A broker did not answer within ``request.timeout.ms``."""
 
 
+class LoginFailed(ClientError):
+    """A broker does not let us in: mechanism, user or password are wrong, or it asks for none."""
+
+
 class UnsupportedByBroker(ClientError):
-    """The broker speaks no version of an API that could carry the request."""
+    """The broker has no version of the API that can carry the request."""
 
 
 class Unsendable(ClientError):
-    """A request says what no message of the protocol can: a number or a name in it is too large."""
+    """A number or a name in a request is too large for Kafka's protocol."""
 
 
 class BrokerError(ClientError):
@@ -51,7 +55,7 @@ class TimedOut(ClientError):
 
     def __init__(self, what: str, timeout_ms: int, cause: ClientError | None) -> None:
         self.cause: ClientError | None = cause.cause if isinstance(cause, TimedOut) else cause
-        """Never that a part of it ran out of time as well."""
+        """The cause of a nested ``TimedOut``, never the ``TimedOut`` itself."""
         last = f"; last cause: {self.cause}" if self.cause else ""
         super().__init__(f"{what}: not done within {timeout_ms} ms{last}")
 
@@ -61,7 +65,7 @@ class TimedOut(ClientError):
 
 
 class DeliveryFailed(ClientError):
-    """A record was not delivered: which partition, why at last, and after how many attempts."""
+    """A record was not delivered: its partition, the last cause, and the number of attempts."""
 
     def __init__(self, partition: TopicPartition, cause: ClientError, attempts: int) -> None:
         self.partition = partition
@@ -71,12 +75,62 @@ class DeliveryFailed(ClientError):
         super().__init__(f"{partition}: not delivered after {times}; last cause: {cause}")
 
 
+class TransactionFailed(ClientError):
+    """A transaction cannot go on as it is."""
+
+    next_step = ""
+
+    def __init__(self, where: str, cause: ClientError) -> None:
+        self.cause = cause
+        super().__init__(f"{where}: {cause}; {self.next_step}")
+
+
+class AbortableError(TransactionFailed):
+    """The transaction cannot be committed: abort it, and begin another."""
+
+    next_step = "abort the transaction, then begin another"
+
+
+class FatalError(TransactionFailed):
+    """The producer cannot be used any more."""
+
+    next_step = "close this producer and make a new one"
+
+
+class ProducerFenced(FatalError):
+    """Another producer has taken over the transactional id, or the transaction took too long."""
+
+    next_step = (
+        "another producer has taken over the transactional id, or the transaction took longer than"
+        " transaction.timeout.ms: close this producer"
+    )
+
+
+class TwoPhaseCommitRefused(ClientError):
+    """The coordinator keeps no prepared transactions; what was sent is still in the open transaction."""
+
+    def __init__(self, cause: ClientError) -> None:
+        self.cause = cause
+        super().__init__(
+            f"the coordinator keeps no prepared transactions ({cause}): set"
+            " transaction.two.phase.commit.enable=true on every broker; Apache Kafka 3.9 has no such setting"
+        )
+
+
+class TransactionAborted(ClientError):
+    """A record was not sent because its transaction was aborted."""
+
+
+class WrongTransactionState(ClientError):
+    """A method of transactions was called out of turn; the message names the one that comes first."""
+
+
 class RecordTooLarge(ClientError):
     """A record is larger than ``max.request.size``."""
 
 
 class BufferFull(ClientError):
-    """The producer holds ``buffer.memory`` bytes that no broker has taken yet."""
+    """The producer holds ``buffer.memory`` bytes that are not delivered yet."""
 
     @property
     def is_retriable(self) -> bool:
@@ -97,9 +151,9 @@ class OffsetOutOfRange(ClientError):
 
 
 class LogTruncated(OffsetOutOfRange):
-    """Records that were read are gone from the log (an unclean election), and there is no reset.
+    """Records that were read are gone from the log (unclean election), and ``auto.offset.reset`` is ``none``.
 
-    ``end_offset`` is where the log parts from what was read.
+    ``end_offset`` is where the log differs from what was read.
     """
 
     def __init__(self, partition: TopicPartition, offset: int, end_offset: int) -> None:
@@ -109,7 +163,7 @@ class LogTruncated(OffsetOutOfRange):
 
 
 class CorruptBatch(ClientError):
-    """A broker sent a batch whose bytes are not those that were written."""
+    """A broker sent a batch that cannot be parsed or has a wrong checksum."""
 
     def __init__(self, partition: TopicPartition, reason: str) -> None:
         self.partition = partition

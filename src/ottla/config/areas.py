@@ -10,15 +10,18 @@ from functools import cache
 from ottla.config.group import GroupConfig
 from ottla.config.log import UNLIMITED, LogConfig
 from ottla.model.cluster import Endpoint
+from ottla.security.sasl.mechanisms import SaslLogin
+from ottla.security.sasl.server_login import ListenerSasl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperConfig:
-    """How to reach ZooKeeper and how long a silence it forgives."""
+    """How to reach ZooKeeper, and how long a session outlives silence."""
 
     zookeeper_connect: str = "localhost:2181"
     zookeeper_connection_timeout_ms: int | None = None
     zookeeper_session_timeout_ms: int = 18_000
+    ottla_guard_enable: bool = True
 
     @property
     def connection_timeout_ms(self) -> int:
@@ -35,11 +38,15 @@ class ListenersConfig:
     advertised_listeners: tuple[Endpoint, ...] = ()
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
+    sasl: Mapping[str, ListenerSasl] = field(default_factory=dict)
+    """By listener: how its clients log in. On a listener that is not here nobody is asked."""
+    logins: Mapping[str, SaslLogin] = field(default_factory=dict)
+    """By listener: as whom this broker comes to that listener of the others."""
 
 
 @cache
 def parse_connection_overrides(text: str) -> dict[str, int]:
-    """``host:count`` pairs, separated by commas; ``ValueError`` when it is none."""
+    """``host:count`` pairs, separated by commas; raises ``ValueError`` otherwise."""
     pairs = [pair.strip().rpartition(":") for pair in text.split(",") if pair.strip()]
     if not all(host for host, _, _ in pairs):
         raise ValueError(f"{text!r} is not host:count, separated by commas")
@@ -47,7 +54,7 @@ def parse_connection_overrides(text: str) -> dict[str, int]:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """``host:port``, an IPv6 address in brackets; ``ValueError`` when it is none."""
+    """``host:port``, an IPv6 address in brackets; raises ``ValueError`` otherwise."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not host or not 0 <= int(port) <= 65_535:
         raise ValueError(f"{text!r} is not host:port")
@@ -58,6 +65,7 @@ def parse_address(text: str) -> tuple[str, int]:
 class ConnectionsConfig:
     """Limits of the listeners and of each connection."""
 
+    connection_failed_authentication_delay_ms: int = 100
     connections_max_idle_ms: int = 600_000
     max_connections: int = 2_147_483_647
     max_connections_per_ip: int = 2_147_483_647
@@ -67,6 +75,7 @@ class ConnectionsConfig:
     socket_request_max_bytes: int = 104_857_600
     socket_send_buffer_bytes: int = 102_400
     request_timeout_ms: int = 30_000
+    sasl_server_max_receive_size: int = 524_288
     ottla_metrics_listener: str = ""
 
     @property
@@ -149,11 +158,16 @@ class ShutdownConfig:
 class TransactionsConfig:
     """The transaction coordinator and its topic."""
 
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_max_timeout_ms: int = 900_000
     transaction_partition_verification_enable: bool = True
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
     transaction_state_log_min_isr: int = 2
     transaction_state_log_num_partitions: int = 50
     transaction_state_log_replication_factor: int = 3
     transaction_state_log_segment_bytes: int = 104_857_600
+    transaction_two_phase_commit_enable: bool = False
+    transactional_id_expiration_ms: int = 604_800_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,5 +189,5 @@ class BrokerConfig:
     shutdown: ShutdownConfig = field(default_factory=ShutdownConfig)
     groups: GroupConfig = field(default_factory=GroupConfig)
     transactions: TransactionsConfig = field(default_factory=TransactionsConfig)
-    originals: Mapping[str, str] = field(default_factory=dict)
-    """The file's own words, for DescribeConfigs and for laying dynamic settings over them."""
+    originals: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The file's text: DescribeConfigs shows it, and dynamic settings are applied over it."""

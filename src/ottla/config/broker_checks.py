@@ -16,18 +16,18 @@ POOLS = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )
-"""What grows and shrinks while the broker runs, but not by more than the double or to less than the half."""
+"""Thread pools that may change while the broker runs, in one step at most to the double or the half."""
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
 
 def broken_requirements(values: Mapping[str, Value]) -> list[str]:
-    """What is wrong with every setting's value taken together, in words; empty when all is sound."""
+    """What is wrong with the settings taken together, in words; empty when nothing is."""
     requirements = (*_of_logs(values), *_of_threads(values), *_of_clients(values))
     return [words for is_met, words in requirements if not is_met]
 
 
 def why_not_while_running(now: Mapping[str, Value], then: Mapping[str, Value]) -> str | None:
-    """Why a broker that runs with these values cannot go on with those; None when it can."""
+    """Why a running broker cannot change from ``now`` to ``then``; None when it can."""
     for name in POOLS:
         before, after = _int(now, name), _int(then, name)
         if after != before and not max(1, before // 2) <= after <= before * 2:

@@ -20,8 +20,8 @@ from ottla.config.areas import (
 from ottla.config.broker_checks import broken_requirements
 from ottla.config.definitions import all_broker_settings, broker_settings
 from ottla.config.group import GroupConfig
-from ottla.config.listeners import read_listeners
-from ottla.config.setting import BadValue, Scope, Standing, Value
+from ottla.config.listening.listeners import read_listeners
+from ottla.config.setting import BadValue, Scope, Setting, Standing, Value
 from ottla.config.topic_config import log_defaults
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -42,7 +42,8 @@ def read_broker_file(properties: Mapping[str, str], host_name: str = "localhost"
     """Read the whole file. ``host_name`` is advertised where the file says nothing."""
     file = BrokerFile()
     values = _read_values(properties, file)
-    listeners = read_listeners(values, host_name)
+    listeners = read_listeners(values, host_name, properties)
+    file.unknown = [name for name in file.unknown if name not in listeners.names]
     file.problems += listeners.problems
     _check_together(properties, values, file.problems)
     if not file.problems:
@@ -62,18 +63,23 @@ def _read_values(properties: Mapping[str, str], file: BrokerFile) -> dict[str, V
         try:
             value = setting.parse(properties[name])
         except BadValue as bad:
-            file.problems.append(f"{name}={properties[name]}: {bad}")
+            file.problems.append(f"{name}={_shown(setting, properties[name])}: {bad}")
             continue
-        if setting.standing is Standing.PROMISE and value != setting.default and value not in (None, ""):
-            file.problems.append(f"{name}={properties[name]}: Ottla does not do this yet")
+        if setting.standing is Standing.UNSUPPORTED and value != setting.default and value not in (None, ""):
+            shown = _shown(setting, properties[name])
+            file.problems.append(f"{name}={shown}: Ottla does not do this yet")
         elif setting.standing is Standing.WITHOUT_EFFECT and value != setting.default:
             file.without_effect.append(name)
         values[name] = value
     return values
 
 
+def _shown(setting: Setting, text: str) -> str:
+    return "[hidden]" if setting.is_sensitive else text
+
+
 def _check_together(properties: Mapping[str, str], values: dict[str, Value], problems: list[str]) -> None:
-    """What no single setting can say of itself."""
+    """The checks that need more than one setting."""
     if not values["zookeeper.connect"]:
         problems.append("zookeeper.connect is missing: a broker needs ZooKeeper")
     version = str(values["inter.broker.protocol.version"])
@@ -150,7 +156,7 @@ def build(
 
 
 def _area(cls: type[T], values: Mapping[str, Value]) -> T:
-    """One area, each field from the setting of its name; what no table holds keeps its default."""
+    """One area: each field from the setting of the same name; a field without a setting keeps its default."""
     given: dict[str, Any] = {}
     for member in fields(cls):  # type: ignore[arg-type]
         name = member.name.replace("_", ".")
@@ -160,9 +166,9 @@ def _area(cls: type[T], values: Mapping[str, Value]) -> T:
 
 
 def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -> dict[str, Value]:
-    """Every setting's value: the table's default, the file's word, then ZooKeeper's, layer over layer.
+    """Every setting's value: the table's default, then the file's, then that of each layer from ZooKeeper.
 
-    What cannot be changed at run time, or does not parse, is left as the file has it.
+    Entries of a layer that cannot change at run time, or do not parse, are ignored.
     """
     settings = all_broker_settings()
     values = {name: setting.default for name, setting in settings.items()}
@@ -179,7 +185,7 @@ def effective_values(originals: Mapping[str, str], *layers: Mapping[str, str]) -
 
 
 def unusable(layer: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a layer whose values do not parse, and why: ``effective_values`` passes over them."""
+    """The settings of a layer whose values do not parse, and why; ``effective_values`` ignores them."""
     settings = all_broker_settings()
     reasons: dict[str, str] = {}
     for name, text in layer.items():

@@ -14,14 +14,14 @@ from ottla.config.tables import (
     coordinators,
     log,
     network,
-    promises,
     replication,
     topic,
+    unsupported,
     without_effect,
 )
 
 _NO_EFFECT_DOC = "Accepted so that Kafka's files can be used as they are; it has no effect in Ottla."
-_PROMISE_DOC = "Ottla does not do what this asks for: only the default is accepted."
+_UNSUPPORTED_DOC = "Ottla does not support this: only the default is accepted."
 _OF_A_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _OF_A_MECHANISM = (
     "connections.max.reauth.ms",
@@ -49,7 +49,7 @@ def broker_settings() -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     for part in (network, cluster, replication, log, coordinators):
         settings.update((setting.name, setting) for setting, _ in _read(part.TABLE, Standing.OBEYED))
-    settings.update((setting.name, setting) for setting, _ in _read(promises.TABLE, Standing.PROMISE))
+    settings.update((setting.name, setting) for setting, _ in _read(unsupported.TABLE, Standing.UNSUPPORTED))
     settings.update(
         (setting.name, setting) for setting, _ in _read(without_effect.TABLE, Standing.WITHOUT_EFFECT)
     )
@@ -88,7 +88,7 @@ def _passwords() -> tuple[str, ...]:
 
 
 def is_password(name: str) -> bool:
-    """Whatever is called like a password is one, for whichever listener and mechanism."""
+    """Whether a setting is a password, also one of a single listener or mechanism."""
     return name.endswith(_passwords())
 
 
@@ -100,7 +100,7 @@ def topic_settings() -> dict[str, Setting]:
 
 @cache
 def topic_synonyms() -> dict[str, tuple[str, ...]]:
-    """For a topic's setting the broker settings behind it; the first that is set counts."""
+    """The broker settings that give a topic's setting its default; the first that is set counts."""
     return {setting.name: synonyms for setting, synonyms in _read(topic.TABLE, Standing.OBEYED)}
 
 
@@ -127,14 +127,14 @@ def _read_line(line: str, doc: str, standing: Standing) -> tuple[Setting, tuple[
         elif word == "no-effect":
             standing = Standing.WITHOUT_EFFECT
             doc += " It has no effect in Ottla."
-        elif word == "promise":
-            standing = Standing.PROMISE
+        elif word == "unsupported":
+            standing = Standing.UNSUPPORTED
         elif word in ("per-broker", "cluster-wide"):
             scope = Scope(word)
         else:
             limits, check = word, _check_of(word)
     if not doc:
-        doc = _PROMISE_DOC if standing is Standing.PROMISE else _NO_EFFECT_DOC
+        doc = _UNSUPPORTED_DOC if standing is Standing.UNSUPPORTED else _NO_EFFECT_DOC
     setting = Setting(name, config_type, None, doc, check, scope, standing, limits)
     return replace(setting, default=_default_of(setting, default)), synonyms
 

@@ -19,7 +19,7 @@ def _names() -> frozenset[str]:
 
 
 def why_no_version(value: Any) -> str | None:
-    """What is wrong with the name of a release, in words; a release's own last number does not matter."""
+    """What is wrong with the name of a release, in words; its patch number does not matter."""
     text = str(value)
     significant = 3 if text.startswith("0.") else 2
     release = ".".join(text.split(".")[:significant])

@@ -6,7 +6,7 @@ LONG_MAX = 2**63 - 1
 NEVER_MS = LONG_MAX
 """What Kafka writes for a time that never comes."""
 UNLIMITED = LONG_MAX
-"""What it writes for as many, or as much, as there is."""
+"""What Kafka writes for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

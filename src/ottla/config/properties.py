@@ -16,7 +16,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """A file that ``parse_properties`` reads as these."""
+    """The text of a file that ``parse_properties`` reads back as these."""
     return "".join(f"{name}={_escape(value)}\n" for name, value in properties.items())
 
 
@@ -28,7 +28,7 @@ def _escape(value: str) -> str:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Comments and empty lines gone, lines that end in a backslash joined with the next."""
+    """The lines without comments and blank ones; one that ends in a backslash is joined with the next."""
     lines: list[str] = []
     joined: str | None = None
     for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -80,5 +80,5 @@ def _unescape(text: str) -> str:
             position += 4
         else:
             out.append(_ESCAPES.get(escaped, escaped))
-    # Java's escapes are halves of UTF-16; one without its other half is no letter at all.
+    # Java's escapes are UTF-16 units; a surrogate without its pair is not a character.
     return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -32,13 +32,13 @@ class Scope(Enum):
 
 
 class Standing(Enum):
-    """What Ottla makes of a setting of Kafka's."""
+    """How Ottla treats one of Kafka's settings."""
 
     OBEYED = "obeyed"
     WITHOUT_EFFECT = "without effect"
     """It tunes a part that Ottla does not have (thread pools, KRaft, tiered storage while it is off)."""
-    PROMISE = "promise"
-    """It promises what Ottla does not do: any other value than the default refuses the start."""
+    UNSUPPORTED = "unsupported"
+    """Ottla does not do what it asks for: a broker with another value than the default does not start."""
 
 
 class BadValue(ValueError):
@@ -74,7 +74,7 @@ class Setting:
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> Value:
-        """The value of a text; ``BadValue`` when it is none, or out of its limits."""
+        """Parse a text; ``BadValue`` when it does not parse or is out of limits."""
         value = _parse(self.type, text)
         wrong = self.check(value) if self.check is not None else None
         if wrong is not None:
@@ -136,7 +136,7 @@ def _double_text(value: float) -> str:
 
 
 def at_least(low: float) -> Check:
-    """Not under this."""
+    """At least this."""
 
     def check(value: Any) -> str | None:
         return None if value is None or value >= low else f"Value must be at least {low}"
@@ -145,7 +145,7 @@ def at_least(low: float) -> Check:
 
 
 def between(low: float, high: float) -> Check:
-    """Within both, ends included."""
+    """Within these limits, both included."""
 
     def check(value: Any) -> str | None:
         if value < low:

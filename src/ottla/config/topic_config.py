@@ -13,7 +13,7 @@ _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.thr
 
 
 def check_topic_overrides(overrides: Mapping[str, str | None]) -> list[str]:
-    """What is wrong with a topic's overrides, in words; empty when they are sound."""
+    """What is wrong with a topic's overrides, in words; empty when nothing is."""
     problems: list[str] = []
     for name, text in overrides.items():
         try:
@@ -24,7 +24,7 @@ def check_topic_overrides(overrides: Mapping[str, str | None]) -> list[str]:
 
 
 def why_in_conflict(defaults: LogConfig, overrides: Mapping[str, str]) -> str | None:
-    """What is wrong with sound overrides taken together, in Kafka's words; None when they agree."""
+    """What is wrong with valid overrides taken together, in Kafka's words; None when they agree."""
     config = with_overrides(defaults, overrides)
     low_ms, high_ms = config.min_compaction_lag_ms, config.max_compaction_lag_ms
     if low_ms <= high_ms:
@@ -34,7 +34,7 @@ def why_in_conflict(defaults: LogConfig, overrides: Mapping[str, str]) -> str | 
 
 
 def check_new_override(name: str, text: str | None) -> None:
-    """Sound, and nothing that Ottla does not do; what others have stored need be sound alone."""
+    """Check an override before it is stored: it must be valid, and Ottla must support it."""
     if parse_topic_override(name, text) and name in _TIERED:
         raise BadValue(f"Invalid value true for configuration {name}: Ottla has no tiered storage")
 
@@ -72,7 +72,7 @@ def log_defaults(broker: Mapping[str, Value]) -> LogConfig:
 
 
 def broker_default(topic_setting: str, broker: Mapping[str, Value]) -> Value:
-    """What the broker's settings make of a topic's setting: the finest unit that is set counts."""
+    """A topic setting's default from the broker's: ms count before minutes, minutes before hours."""
     for synonym in topic_synonyms()[topic_setting]:
         value = broker.get(synonym)
         if value is not None:
@@ -102,7 +102,7 @@ def unreadable_overrides(overrides: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_overrides(defaults: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """A topic's settings. Overrides that do not parse (written by others) leave the default standing."""
+    """A topic's settings. Overrides that do not parse (written by others) are ignored."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         try:
@@ -125,7 +125,7 @@ def _log_config(values: Mapping[str, Value], defaults: LogConfig | None = None) 
 
 
 def _apply_old_difference(values: Mapping[str, Value], fields_by_name: dict[str, Any]) -> None:
-    """The replaced setting counts where its two successors were left alone."""
+    """The deprecated setting applies where its two successors are not set."""
     difference = values.get("message.timestamp.difference.max.ms", NEVER_MS)
     if difference == NEVER_MS:
         return

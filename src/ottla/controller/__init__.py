@@ -1,1 +1,1 @@
-"""Who leads: the pure half of the controller. Facts come in as events, orders go out as effects."""
+"""Who leads: the pure half of the controller. Facts come in as events, commands go out as effects."""

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ottla.controller.effects import Decided, Decision, Effect
 from ottla.controller.events import TopicFound
-from ottla.controller.partition_states import PartitionState
-from ottla.controller.partition_states import may_become as partition_may_become
-from ottla.controller.replica_states import ReplicaState
-from ottla.controller.replica_states import may_become as replica_may_become
 from ottla.controller.request_batch import RequestBatch
+from ottla.controller.states.partition_states import PartitionState
+from ottla.controller.states.partition_states import may_become as partition_may_become
+from ottla.controller.states.replica_states import ReplicaState
+from ottla.controller.states.replica_states import may_become as replica_may_become
 from ottla.model.cluster import BrokerRegistration
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
@@ -120,6 +120,11 @@ class ControllerContext:
         self.shutting_down &= self.brokers.keys()
         self._recount()
 
+    @property
+    def racks(self) -> dict[BrokerId, str | None]:
+        """The registered brokers by id, each with its rack."""
+        return {broker: registration.rack for broker, registration in self.brokers.items()}
+
     def mark_shutting_down(self, broker: BrokerId) -> None:
         """The broker serves on, but shall not lead nor join an ISR any more."""
         self.shutting_down.add(broker)
@@ -209,6 +214,6 @@ class ControllerContext:
         return [Decided(decisions, self.controller_epoch, cause)]
 
     def take_outbox(self) -> list[Effect]:
-        """What was ordered since the last call."""
+        """The effects since the last call."""
         outbox, self.outbox = self.outbox, []
         return outbox

@@ -1,15 +1,18 @@
 """The controller: one term in office. Events in, effects out, one turn after the other; no I/O, no clock.
 
-A turn begins with news and ends when its last order has its outcome. While one runs, the only event taken is
+A turn begins with news and ends when its last effect has its outcome. While one runs, the only event taken is
 the outcome it waits for. Resignation is not an event: the host drops the object, and nothing of the term is
 left.
 """
 
 from typing import assert_never
 
-from ottla.controller import (
+from ottla.controller.context import ControllerContext
+from ottla.controller.duties import (
+    creation,
     deletion,
     failover,
+    growth,
     isr_changes,
     membership,
     preferred,
@@ -17,8 +20,7 @@ from ottla.controller import (
     shutdown,
     topics,
 )
-from ottla.controller.context import ControllerContext
-from ottla.controller.effects import Effect, Order, Resign
+from ottla.controller.effects import AwaitedEffect, Effect, Resign
 from ottla.controller.events import (
     AlterPartitionRequested,
     BrokersChanged,
@@ -30,6 +32,7 @@ from ottla.controller.events import (
     LogDirsFailed,
     News,
     Outcome,
+    PartitionsRequested,
     PreferredElectionWritten,
     ReassignmentRequested,
     ReassignmentsListed,
@@ -37,19 +40,14 @@ from ottla.controller.events import (
     RebalanceDue,
     ReplicasDeleted,
     ReplicasReported,
-    StatesWritten,
     TookOffice,
     TopicChanged,
+    TopicCreationRequested,
     TopicsChanged,
-    TopicsRemoved,
-    TopicsWritten,
     UncleanElectionEnabled,
-    UncleanTopicsRead,
 )
-from ottla.controller.turns import NewerController, Turn
+from ottla.controller.turns import MustResign, Turn
 from ottla.model.ids import BrokerId
-
-OUTCOMES = (StatesWritten, TopicsWritten, TopicsRemoved, UncleanTopicsRead)
 
 
 class Controller:
@@ -62,7 +60,7 @@ class Controller:
 
     def handle(self, event: Event) -> list[Effect]:
         """Take one event; the effects are to be carried out in their order."""
-        if isinstance(event, OUTCOMES):
+        if isinstance(event, Outcome):
             assert self._turn is not None, f"{event} came, but no turn waits for it"
             return self._step(self._turn, event)
         assert self._turn is None, f"{event} came before the turn of {self._cause!r} ended"
@@ -75,13 +73,13 @@ class Controller:
     def _step(self, turn: Turn[None], outcome: Outcome | None) -> list[Effect]:
         try:
             # A generator starts with None and goes on with the outcome it asked for.
-            order: Order = turn.send(outcome) if outcome is not None else next(turn)
+            effect: AwaitedEffect = turn.send(outcome) if outcome is not None else next(turn)
         except StopIteration:
             return self._end()
-        except NewerController as newer:
-            return [*self._end(), Resign(str(newer))]  # what was written before keeps its reasons
+        except MustResign as why:
+            return [*self._end(), Resign(str(why))]  # what was written before keeps its reasons
         self._turn = turn
-        return [*self.context.take_outbox(), order]
+        return [*self.context.take_outbox(), effect]
 
     def _end(self) -> list[Effect]:
         self._turn = None
@@ -99,6 +97,10 @@ class Controller:
                 return topics.on_topic_changed(self.context, event)
             case ReplicasDeleted():
                 return deletion.on_replicas_deleted(self.context, event)
+            case TopicCreationRequested():
+                return creation.on_requested(self.context, event)
+            case PartitionsRequested():
+                return growth.on_requested(self.context, event)
             case DeletionsRequested():
                 return deletion.on_deletions_requested(self.context, event)
             case ReassignmentRequested():

@@ -1,18 +1,20 @@
-"""What the controller orders. Frozen values; the host carries them out in their order.
+"""What the controller wants done. Frozen values; the host carries them out in their order.
 
 Every write is fenced: the host puts a check of ``/controller_epoch`` into the same ZooKeeper transaction.
-Orders with an outcome (``Order``) end a step of the turn: the host reports it before it does anything else.
+An effect with an outcome (``AwaitedEffect``) ends a step of the turn: the host reports the outcome before it
+does anything else.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from ottla.controller.election import Rule
 from ottla.controller.events import Token
 from ottla.model.cluster import BrokerRegistration
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
 
@@ -20,59 +22,80 @@ EPOCH_DURING_DELETE = LeaderEpoch(-2)
 """Sent with StopReplica while a topic is deleted: overrides the leader epoch check (KIP-570)."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStates:
+class WriteStates(Struct, frozen=True):
     """Write partition states, each only onto the version before its partition epoch; epoch 0 creates it."""
 
     states: Mapping[TopicPartition, LeaderAndIsr]
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTopics:
+class WriteTopics(Struct, frozen=True):
     """Write whole topic znodes: assignment, topic id, what is added and removed."""
 
     topics: Mapping[str, tuple[TopicId, Mapping[int, ReplicaAssignment]]]
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveTopics:
+class NewTopic(Struct, frozen=True):
+    """A topic that may be created."""
+
+    topic_id: TopicId
+    partitions: Mapping[int, ReplicaAssignment]
+    settings: Mapping[str, str]
+
+
+class WriteNewTopics(Struct, frozen=True):
+    """Create topic znodes, each together with its settings; of a topic that stands there nothing changes."""
+
+    topics: Mapping[str, NewTopic]
+    cause: str
+
+
+class RemoveTopics(Struct, frozen=True):
     """Remove topics from ZooKeeper: the topic's tree, its configuration, then its deletion marker."""
 
     topics: tuple[str, ...]
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadUncleanTopics:
+class ReadUncleanTopics(Struct, frozen=True):
     """Tell which of these topics allow unclean election."""
 
     topics: frozenset[str]
     cause: str
 
 
-Order: TypeAlias = WriteStates | WriteTopics | RemoveTopics | ReadUncleanTopics
+class ReadTopics(Struct, frozen=True):
+    """Tell which topics stand in ZooKeeper, which are marked for deletion, and how those named look."""
+
+    names: tuple[str, ...]
+    cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClearDeletionMarkers:
+class Breathe(Struct, frozen=True):
+    """Let others have their turn: much is left to decide."""
+
+
+AwaitedEffect: TypeAlias = (
+    WriteStates | WriteTopics | WriteNewTopics | RemoveTopics | ReadUncleanTopics | ReadTopics | Breathe
+)
+
+
+class ClearDeletionMarkers(Struct, frozen=True):
     """Remove ``/admin/delete_topics`` entries of topics that are not there, or must not be deleted."""
 
     topics: tuple[str, ...]
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeepReassignments:
+class KeepReassignments(Struct, frozen=True):
     """``/admin/reassign_partitions`` shall hold these; empty removes it."""
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClearPreferredElection:
+class ClearPreferredElection(Struct, frozen=True):
     """Remove ``/admin/preferred_replica_election``: it is done."""
 
     cause: str
@@ -85,8 +108,7 @@ class NotificationKind(Enum):
     LOG_DIR_EVENT = "log_dir_event"
 
 
-@dataclass(frozen=True, slots=True)
-class ClearNotifications:
+class ClearNotifications(Struct, frozen=True):
     """Remove notification nodes that were dealt with."""
 
     kind: NotificationKind
@@ -94,17 +116,15 @@ class ClearNotifications:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Connect:
-    """Open an ordered line to this broker; an older line to the same id is closed first."""
+class Connect(Struct, frozen=True):
+    """Open a channel to this broker; an older channel to the same id is closed first."""
 
     broker: BrokerRegistration
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnect:
-    """The broker is gone: close its line and forget what was queued."""
+class Disconnect(Struct, frozen=True):
+    """The broker is gone: close its channel and forget what was queued."""
 
     broker: BrokerId
     cause: str
@@ -138,8 +158,7 @@ class StopEntry(NamedTuple):
     delete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SendLeaderAndIsr:
+class SendLeaderAndIsr(Struct, frozen=True):
     """Tell a broker whom its replicas follow, or that they lead."""
 
     broker: BrokerId
@@ -148,8 +167,7 @@ class SendLeaderAndIsr:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class SendUpdateMetadata:
+class SendUpdateMetadata(Struct, frozen=True):
     """Tell these brokers (with their epochs) the same: partitions that changed, and all live brokers."""
 
     targets: tuple[tuple[BrokerId, int], ...]
@@ -158,8 +176,7 @@ class SendUpdateMetadata:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class SendStopReplica:
+class SendStopReplica(Struct, frozen=True):
     """Tell a broker to stop replicas, and to delete some."""
 
     broker: BrokerId
@@ -168,47 +185,44 @@ class SendStopReplica:
     cause: str
 
 
-class Refusal(NamedTuple):
-    """An error for the caller, in numbers and words."""
+class TopicsCreated(Struct, frozen=True):
+    """The answer to CreateTopics, by name: what was written, or would have been."""
 
-    error: ErrorCode
-    why: str | None = None
-
-
-GRANTED = Refusal(ErrorCode.NONE)
+    results: Mapping[str, NewTopic | Refusal]
 
 
-@dataclass(frozen=True, slots=True)
-class LeadersElected:
+class PartitionsAdded(Struct, frozen=True):
+    """The answer to CreatePartitions, by name."""
+
+    results: Mapping[str, Refusal]
+
+
+class LeadersElected(Struct, frozen=True):
     """The answer to ElectLeaders, by partition."""
 
     results: Mapping[TopicPartition, Refusal]
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentsTaken:
+class ReassignmentsTaken(Struct, frozen=True):
     """The answer to AlterPartitionReassignments, by partition."""
 
     results: Mapping[TopicPartition, Refusal]
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentsUnderWay:
+class ReassignmentsUnderWay(Struct, frozen=True):
     """The answer to ListPartitionReassignments."""
 
     assignments: Mapping[TopicPartition, ReplicaAssignment]
 
 
-@dataclass(frozen=True, slots=True)
-class ShutdownAnswered:
+class ShutdownAnswered(Struct, frozen=True):
     """The answer to ControlledShutdown: what the broker still leads."""
 
     error: ErrorCode
     remaining: tuple[TopicPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class IsrsAltered:
+class IsrsAltered(Struct, frozen=True):
     """The answer to AlterPartition, in the order of the request; a state only where it was granted."""
 
     error: ErrorCode
@@ -216,34 +230,36 @@ class IsrsAltered:
 
 
 Result: TypeAlias = (
-    LeadersElected | ReassignmentsTaken | ReassignmentsUnderWay | ShutdownAnswered | IsrsAltered
+    TopicsCreated
+    | PartitionsAdded
+    | LeadersElected
+    | ReassignmentsTaken
+    | ReassignmentsUnderWay
+    | ShutdownAnswered
+    | IsrsAltered
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """Answer the caller who waits under this token."""
 
     token: Token
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class InOffice:
+class InOffice(Struct, frozen=True):
     """Failover is done: the controller serves, periodic work may begin."""
 
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Resign:
+class Resign(Struct, frozen=True):
     """Give up the office: somebody newer acts, or this controller cannot go on."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(Struct, frozen=True):
     """An item of the input was left alone, for the reason that goes to the log."""
 
     what: str
@@ -266,8 +282,7 @@ class Decision(NamedTuple):
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """What was decided in this turn and written; kept for those who ask why."""
 
     decisions: tuple[Decision, ...]
@@ -276,7 +291,7 @@ class Decided:
 
 
 Effect: TypeAlias = (
-    Order
+    AwaitedEffect
     | ClearDeletionMarkers
     | KeepReassignments
     | ClearPreferredElection

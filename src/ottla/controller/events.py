@@ -1,15 +1,20 @@
 """What happened: everything the controller acts on. Events carry the facts; the controller reads nothing.
 
 The host has read ZooKeeper again before it hands an event over, because a watch is only a hint. An event is
-either news, which begins a turn, or the outcome of an order of the running turn.
+either news, which begins a turn, or the outcome of an effect of the running turn.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct, field
+
+from ottla.config.areas import TopicsConfig
+from ottla.config.log import LogConfig
+from ottla.controller.placement import PlacedRow, PlacementRule
 from ottla.model.cluster import BrokerRegistration
+from ottla.model.errors import Refusal
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
 
@@ -17,8 +22,7 @@ Token: TypeAlias = int
 """By which the host knows the caller that waits for an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFound:
+class TopicFound(Struct, frozen=True):
     """A topic's znode as read. ``id_is_new``: it had no topic id, the host drew one, it must be written."""
 
     topic_id: TopicId
@@ -26,8 +30,7 @@ class TopicFound:
     id_is_new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TookOffice:
+class TookOffice(Struct, frozen=True):
     """This broker won the election and has read the whole cluster, its watches set first."""
 
     brokers: tuple[BrokerRegistration, ...]
@@ -39,16 +42,14 @@ class TookOffice:
     cause: str = "took office"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersChanged:
+class BrokersChanged(Struct, frozen=True):
     """The children of ``/brokers/ids`` with their data, all of them."""
 
     brokers: tuple[BrokerRegistration, ...]
     cause: str = "brokers changed"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsChanged:
+class TopicsChanged(Struct, frozen=True):
     """The children of ``/brokers/topics``, and the data of those the controller did not know.
 
     ``states`` are partition states that stand there already, left by a controller that died meanwhile.
@@ -60,8 +61,7 @@ class TopicsChanged:
     cause: str = "topics changed"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicChanged:
+class TopicChanged(Struct, frozen=True):
     """The data of one known topic's znode."""
 
     topic: str
@@ -69,32 +69,28 @@ class TopicChanged:
     cause: str = "topic changed"
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionsRequested:
+class DeletionsRequested(Struct, frozen=True):
     """The children of ``/admin/delete_topics``."""
 
     topics: tuple[str, ...]
     cause: str = "deletion requested"
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentsWritten:
+class ReassignmentsWritten(Struct, frozen=True):
     """The content of ``/admin/reassign_partitions``, the old tool's way."""
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
     cause: str = "/admin/reassign_partitions"
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredElectionWritten:
+class PreferredElectionWritten(Struct, frozen=True):
     """The content of ``/admin/preferred_replica_election``, the old tool's way."""
 
     partitions: tuple[TopicPartition, ...]
     cause: str = "/admin/preferred_replica_election"
 
 
-@dataclass(frozen=True, slots=True)
-class IsrNotified:
+class IsrNotified(Struct, frozen=True):
     """Brokers before 2.7 wrote partition states themselves; the states are read again."""
 
     notifications: tuple[str, ...]
@@ -102,8 +98,7 @@ class IsrNotified:
     cause: str = "ISR change notification"
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirsFailed:
+class LogDirsFailed(Struct, frozen=True):
     """Brokers say that one of their log directories failed."""
 
     notifications: tuple[str, ...]
@@ -111,8 +106,7 @@ class LogDirsFailed:
     cause: str = "log directory failed"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasReported:
+class ReplicasReported(Struct, frozen=True):
     """What a broker's answer to LeaderAndIsr says of its log directories."""
 
     broker: BrokerId
@@ -122,8 +116,7 @@ class ReplicasReported:
     cause: str = "log directory failed"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasDeleted:
+class ReplicasDeleted(Struct, frozen=True):
     """A broker's answer to StopReplica with deletion: which logs are gone, which are not."""
 
     broker: BrokerId
@@ -133,20 +126,61 @@ class ReplicasDeleted:
     cause: str = "replicas deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class UncleanElectionEnabled:
+class UncleanElectionEnabled(Struct, frozen=True):
     """A topic's configuration allows unclean election now, or (None) the brokers' default does."""
 
     topic: str | None
     cause: str = "unclean election enabled"
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceDue:
+class RebalanceDue(Struct, frozen=True):
     """``leader.imbalance.check.interval.seconds`` have passed."""
 
     imbalance_per_broker_percentage: int = 10
     cause: str = "leader imbalance"
+
+
+class TopicWanted(NamedTuple):
+    """One topic of a CreateTopics request; -1 stands for the default. The host has drawn the lots."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    by_hand: tuple[PlacedRow, ...]
+    settings: tuple[tuple[str, str | None], ...]
+    topic_id: TopicId
+    start: int
+    shift: int
+
+
+class TopicCreationRequested(Struct, frozen=True):
+    """A CreateTopics request, and what holds where it says nothing."""
+
+    token: Token
+    topics: tuple[TopicWanted, ...]
+    validate_only: bool
+    defaults: TopicsConfig
+    log: LogConfig
+    placement: PlacementRule
+    cause: str = "CreateTopics"
+
+
+class PartitionsWanted(NamedTuple):
+    """One topic of a CreatePartitions request: how many there shall be, and where the new ones shall lie."""
+
+    name: str
+    partitions: int
+    by_hand: tuple[tuple[BrokerId, ...], ...] | None
+
+
+class PartitionsRequested(Struct, frozen=True):
+    """A CreatePartitions request."""
+
+    token: Token
+    topics: tuple[PartitionsWanted, ...]
+    validate_only: bool
+    placement: PlacementRule
+    cause: str = "CreatePartitions"
 
 
 class ElectionType(IntEnum):
@@ -156,8 +190,7 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ElectLeadersRequested:
+class ElectLeadersRequested(Struct, frozen=True):
     """An ElectLeaders request; no partitions means all of them."""
 
     token: Token
@@ -166,8 +199,7 @@ class ElectLeadersRequested:
     cause: str = "ElectLeaders"
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentRequested:
+class ReassignmentRequested(Struct, frozen=True):
     """An AlterPartitionReassignments request; None cancels."""
 
     token: Token
@@ -175,8 +207,7 @@ class ReassignmentRequested:
     cause: str = "AlterPartitionReassignments"
 
 
-@dataclass(frozen=True, slots=True)
-class ReassignmentsListed:
+class ReassignmentsListed(Struct, frozen=True):
     """A ListPartitionReassignments request; None means all that are under way."""
 
     token: Token
@@ -184,8 +215,7 @@ class ReassignmentsListed:
     cause: str = "ListPartitionReassignments"
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledShutdownRequested:
+class ControlledShutdownRequested(Struct, frozen=True):
     """A broker wants to leave; epoch -1 (older brokers) is not checked."""
 
     token: Token
@@ -205,8 +235,7 @@ class IsrChange(NamedTuple):
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitionRequested:
+class AlterPartitionRequested(Struct, frozen=True):
     """A leader asks for other ISRs. Its broker epoch has to be the present one."""
 
     token: Token
@@ -216,34 +245,43 @@ class AlterPartitionRequested:
     cause: str = "AlterPartition"
 
 
-@dataclass(frozen=True, slots=True)
-class StatesWritten:
+class StatesWritten(Struct, frozen=True):
     """How ``WriteStates`` went: the conflicts with what stands there now (None: nothing readable)."""
 
     conflicts: Mapping[TopicPartition, LeaderAndIsr | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsWritten:
-    """How ``WriteTopics`` went: these topics have no znode any more."""
+class TopicsWritten(Struct, frozen=True):
+    """How ``WriteTopics`` or ``WriteNewTopics`` went: which have no znode any more, which were refused."""
 
     missing: frozenset[str] = frozenset()
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsRemoved:
+class TopicsRemoved(Struct, frozen=True):
     """How ``RemoveTopics`` went: they are gone, all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class UncleanTopicsRead:
+class UncleanTopicsRead(Struct, frozen=True):
     """Which of the asked topics allow unclean election: the topic's own setting, else the broker's."""
 
     allowed: frozenset[str]
 
 
-Outcome: TypeAlias = StatesWritten | TopicsWritten | TopicsRemoved | UncleanTopicsRead
-"""How an order of the running turn went."""
+class TopicsRead(Struct, frozen=True):
+    """The children of ``/brokers/topics`` and ``/admin/delete_topics``; topics asked for that stand there."""
+
+    standing: frozenset[str]
+    marked: frozenset[str]
+    found: Mapping[str, TopicFound | Refusal] = field(default_factory=dict)
+
+
+class Breathed(Struct, frozen=True):
+    """Others had their turn."""
+
+
+Outcome: TypeAlias = StatesWritten | TopicsWritten | TopicsRemoved | UncleanTopicsRead | TopicsRead | Breathed
+"""How an effect of the running turn went."""
 
 News: TypeAlias = (
     TookOffice
@@ -259,6 +297,8 @@ News: TypeAlias = (
     | ReplicasDeleted
     | UncleanElectionEnabled
     | RebalanceDue
+    | TopicCreationRequested
+    | PartitionsRequested
     | ElectLeadersRequested
     | ReassignmentRequested
     | ReassignmentsListed

@@ -3,12 +3,12 @@
 Three rules, all pure; where Kafka draws lots (``start`` and ``shift``) the caller brings the numbers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, Refusal
 from ottla.model.ids import BrokerId
+from ottla.model.partition_state import ReplicaAssignment
 
 Placement = dict[int, tuple[BrokerId, ...]]
 PlacedRow = tuple[int, tuple[BrokerId, ...]]
@@ -27,12 +27,32 @@ class PlacementRule(Enum):
     """Replica j of partition i on broker (i + j) mod n; every round repeats the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementRefused:
-    """Why the replicas cannot be placed, and by which error a client is told so."""
+def assigned(
+    rows: Iterable[PlacedRow], shared: dict[tuple[BrokerId, ...], ReplicaAssignment] | None = None
+) -> dict[int, ReplicaAssignment]:
+    """A placement as assignments; equal ones are one object, those in ``shared`` among them."""
+    known = {} if shared is None else shared
+    placed = {}
+    for index, replicas in rows:
+        placed[index] = known.get(replicas) or known.setdefault(replicas, ReplicaAssignment(replicas))
+    return placed
 
-    why: str
-    error: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+
+def why_unsound(placed: Mapping[int, tuple[BrokerId, ...]], first_partition: int) -> str | None:
+    """What is wrong with an assignment by hand; unknown brokers are not: they may yet come."""
+    factors = {len(replicas) for replicas in placed.values()}
+    if len(factors) > 1:
+        return "All partitions should have the same number of replicas."
+    for replicas in placed.values():
+        if not replicas:
+            return "Empty replica list in the replica assignment."
+        if len(set(replicas)) < len(replicas):
+            return f"Duplicate replica assignment found: {list(replicas)}"
+        if min(replicas) < 0:
+            return f"Invalid broker id in the replica assignment: {list(replicas)}"
+    if sorted(placed) != list(range(first_partition, first_partition + len(placed))):
+        return "Partitions should be a consecutive 0-based integer sequence"
+    return None
 
 
 def place_replicas(
@@ -43,10 +63,10 @@ def place_replicas(
     start: int = 0,
     shift: int = 0,
     rule: PlacementRule = PlacementRule.SHIFTED,
-) -> Placement | PlacementRefused:
+) -> Placement | Refusal:
     """All of ``placed_rows`` at once."""
     rows = placed_rows(racks, partitions, replication_factor, start=start, shift=shift, rule=rule)
-    return rows if isinstance(rows, PlacementRefused) else dict(rows)
+    return rows if isinstance(rows, Refusal) else dict(rows)
 
 
 def placed_rows(
@@ -58,7 +78,7 @@ def placed_rows(
     shift: int = 0,
     first_partition: int = 0,
     rule: PlacementRule = PlacementRule.SHIFTED,
-) -> Iterator[PlacedRow] | PlacementRefused:
+) -> Iterator[PlacedRow] | Refusal:
     """Place ``partitions`` new partitions on the brokers, in the order of the mapping, one after the other.
 
     Racks are honoured when every broker has one; a cluster where only some have one is refused, as in Kafka.
@@ -74,15 +94,14 @@ def placed_rows(
             brokers, partitions, replication_factor, start=start, shift=shift, first_partition=first_partition
         )
     if len(known) < len(racks):
-        return PlacementRefused("Not all brokers have rack information for replica rack aware assignment.")
+        why = "Not all brokers have rack information for replica rack aware assignment."
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, why)
     return place_across_racks(
         known, partitions, replication_factor, start=start, shift=shift, first_partition=first_partition
     )
 
 
-def _why_not(
-    partitions: int, replication_factor: int, brokers: int, first_partition: int
-) -> PlacementRefused | None:
+def _why_not(partitions: int, replication_factor: int, brokers: int, first_partition: int) -> Refusal | None:
     if partitions <= 0:
         why, error = "Number of partitions must be larger than 0.", ErrorCode.INVALID_PARTITIONS
     elif first_partition + partitions > PARTITIONS_MAX:
@@ -95,7 +114,7 @@ def _why_not(
         error = ErrorCode.INVALID_REPLICATION_FACTOR
     else:
         return None
-    return PlacementRefused(why, error)
+    return Refusal(error, why)
 
 
 def place_plainly(

@@ -66,7 +66,7 @@ class RequestBatch:
         )
 
     def flush(self, cause: str, *, metadata_except: Collection[BrokerId] = ()) -> None:
-        """Order the requests, each broker's in their order; who has its metadata already is left out."""
+        """Put out the requests, each broker's in their order; who has its metadata already is left out."""
         self._flush_leader_and_isr(cause)
         if self._metadata or self._metadata_is_due:
             partitions, self._metadata, self._metadata_is_due = self._metadata, {}, False
@@ -103,13 +103,13 @@ class RequestBatch:
     def send_metadata(
         self, brokers: Collection[BrokerId], partitions: Iterable["Partition"], cause: str
     ) -> None:
-        """Order one UpdateMetadata with the same content for all these brokers, now."""
+        """Put out one UpdateMetadata with the same content for all these brokers, now."""
         registered = self._context.brokers
         targets = tuple((b, registered[b].epoch) for b in brokers if b in registered)
         if targets:
             entries = tuple(self._metadata_entries(partitions))
-            order = SendUpdateMetadata(targets, entries, tuple(registered.values()), cause)
-            self._context.outbox.append(order)
+            effect = SendUpdateMetadata(targets, entries, tuple(registered.values()), cause)
+            self._context.outbox.append(effect)
 
     def _metadata_entries(self, partitions: Iterable["Partition"]) -> Iterable[MetadataEntry]:
         context = self._context

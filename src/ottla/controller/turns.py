@@ -1,4 +1,4 @@
-"""A turn: one event, decided to its end. Where it orders a write it stops, and goes on with the outcome.
+"""A turn: one event, decided to its end. Where it wants a write it stops, and goes on with the outcome.
 
 Duties are generators, so that each reads from top to bottom in the order of Kafka's flow; a turn that is
 halted holds nothing but values, and the same events always give the same effects.
@@ -7,43 +7,31 @@ halted holds nothing but values, and the same events always give the same effect
 from collections.abc import Generator, Mapping
 from typing import TypeAlias, TypeVar
 
-from ottla.controller.effects import Order, ReadUncleanTopics, RemoveTopics, WriteStates, WriteTopics
-from ottla.controller.events import Outcome, StatesWritten, TopicsRemoved, TopicsWritten, UncleanTopicsRead
-from ottla.model.ids import TopicId, TopicPartition
-from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
+from ottla.controller.effects import AwaitedEffect, WriteTopics
+from ottla.controller.events import Outcome, TopicsWritten
+from ottla.model.ids import TopicId
+from ottla.model.partition_state import ReplicaAssignment
 
 T = TypeVar("T")
-Turn: TypeAlias = Generator[Order, Outcome, T]
+Turn: TypeAlias = Generator[AwaitedEffect, Outcome, T]
 
 
-class NewerController(Exception):
-    """A partition state was written by a later controller: this one must give way. Never leaves the core."""
+class MustResign(Exception):
+    """This controller cannot go on, or a later one has written a state. Never leaves the core."""
 
 
-def write_states(states: Mapping[TopicPartition, LeaderAndIsr], cause: str) -> Turn[StatesWritten]:
-    """Write states; the outcome names those that somebody else had changed."""
-    outcome = yield WriteStates(states, cause)
-    assert isinstance(outcome, StatesWritten), f"WriteStates was answered by {outcome}"
+def awaited(effect: AwaitedEffect, kind: type[T]) -> Turn[T]:
+    """The outcome of an effect, which is of this kind."""
+    outcome = yield effect
+    assert isinstance(outcome, kind), f"{type(effect).__name__} was answered by {outcome}"
     return outcome
 
 
 def write_topics(
     topics: Mapping[str, tuple[TopicId, Mapping[int, ReplicaAssignment]]], cause: str
 ) -> Turn[frozenset[str]]:
-    """Write topic znodes; returns the topics that are not there any more."""
-    outcome = yield WriteTopics(topics, cause)
-    assert isinstance(outcome, TopicsWritten), f"WriteTopics was answered by {outcome}"
+    """Write topic znodes, or resign; returns the topics that are not there any more."""
+    outcome = yield from awaited(WriteTopics(topics, cause), TopicsWritten)
+    for name, refusal in outcome.refused.items():
+        raise MustResign(f"the assignment of {name} cannot be written: {refusal.why}")
     return outcome.missing
-
-
-def remove_topics(topics: tuple[str, ...], cause: str) -> Turn[None]:
-    """Remove topics from ZooKeeper."""
-    outcome = yield RemoveTopics(topics, cause)
-    assert isinstance(outcome, TopicsRemoved), f"RemoveTopics was answered by {outcome}"
-
-
-def read_unclean_topics(topics: frozenset[str], cause: str) -> Turn[frozenset[str]]:
-    """Which of these topics allow unclean election."""
-    outcome = yield ReadUncleanTopics(topics, cause)
-    assert isinstance(outcome, UncleanTopicsRead), f"ReadUncleanTopics was answered by {outcome}"
-    return outcome.allowed

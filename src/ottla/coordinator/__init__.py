@@ -1,1 +1,1 @@
-"""Who reads what: the elections on the consumers' side. Pure: requests in, records and answers out."""
+"""Coordinators: requests and deadlines become records and replies, records become state. Pure."""

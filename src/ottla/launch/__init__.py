@@ -1,1 +1,1 @@
-"""Processes on this machine: Java, the embedded ZooKeeper, and later whole clusters."""
+"""Processes on this machine: Java, the embedded ZooKeeper, whole clusters."""

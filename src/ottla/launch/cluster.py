@@ -1,4 +1,4 @@
-"""A whole cluster on this machine: embedded ZooKeeper and brokers, each a process of its own.
+"""A whole cluster on this machine: ZooKeeper and brokers, each a process of its own.
 
 ::
 
@@ -16,24 +16,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ottla.config.properties import properties_text
 from ottla.launch.data_dir import lock_data_dir
-from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
-from ottla.launch.foreign_zookeeper import ForeignZooKeeper
-from ottla.launch.kafka_probe import see_cluster
+from ottla.launch.forking.forked import IS_QUICKER, WarmProcess
 from ottla.launch.ports import LOOPBACK, free_ports, require_free
-from ottla.launch.processes import ALONE, GuardedProcess
+from ottla.launch.processes import ALONE, KILLED, ChildProcess, GuardedProcess
 from ottla.launch.refusal import LaunchRefused
+from ottla.launch.zookeeper.choice import chosen_zookeeper
+
+if TYPE_CHECKING:
+    from ottla.launch.kafka_probe import ClusterSeen
 
 LOCK_NAME = "cluster.lock"
 SETTINGS_NAME = "server.properties"
 LOG_NAME = "broker.log"
+WARM_LOG_NAME = "brokers.out"
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 _LOOK_AGAIN_S = 0.02
-KILLED = 128 + signal.SIGKILL
 
 ON_ONE_MACHINE = {
     "zookeeper.session.timeout.ms": "6000",
@@ -41,7 +43,7 @@ ON_ONE_MACHINE = {
     "group.initial.rebalance.delay.ms": "0",
     "controlled.shutdown.retry.backoff.ms": "500",
 }
-"""Where a cluster on one machine differs from Kafka's defaults: it finds out sooner what has died."""
+"""Where a cluster on one machine differs from Kafka's defaults: it notices sooner that a broker died."""
 
 
 class BrokerProcess:
@@ -52,7 +54,7 @@ class BrokerProcess:
         self.directory = directory
         self.port = 0
         self._is_asked = False
-        self._process: GuardedProcess | None = None
+        self._process: ChildProcess | None = None
 
     @property
     def address(self) -> str:
@@ -60,7 +62,7 @@ class BrokerProcess:
 
     @property
     def log(self) -> Path:
-        """What the broker printed in this life."""
+        """What the broker printed since it was started."""
         return self.directory / LOG_NAME
 
     @property
@@ -91,15 +93,18 @@ class BrokerProcess:
             return False
         return state.startswith((b"T", b"t"))
 
-    def launch(self, settings: Mapping[str, str]) -> None:
-        """Start the process, and do not wait for it."""
+    def launch(self, settings: Mapping[str, str], warm: WarmProcess | None = None) -> None:
+        """Start the process, forked from a warm one if there is one, and do not wait for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         file = self.directory / SETTINGS_NAME
         file.write_text(properties_text(settings), encoding="utf-8")
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
-        command = [sys.executable, *ALONE, "-m", "ottla.server", str(file)]
         self._is_asked = False
+        if warm is not None:
+            self._process = warm.fork([str(file)], output=self.log, grace_s=STOP_LIMIT_S)
+            return
+        command = [sys.executable, *ALONE, "-m", "ottla.server", str(file)]
         self._process = GuardedProcess(command, output=self.log, grace_s=STOP_LIMIT_S)
 
     def kill(self) -> None:
@@ -121,13 +126,14 @@ class BrokerProcess:
         self._is_asked = True
         with suppress(ProcessLookupError):  # it ended a moment ago
             self._running().send(signal.SIGTERM)
-            self._running().send(signal.SIGCONT)  # A frozen one would never hear it.
+            self._running().send(signal.SIGCONT)  # A frozen process would not get the signal.
 
     def stop(self) -> None:
         """Its controlled shutdown, to the end."""
         if self._process is not None:
             self.ask_to_stop()
-            self._process.wait(STOP_LIMIT_S)
+            if self._process.wait(STOP_LIMIT_S) is None:
+                self._process.send(signal.SIGUSR1)  # Its log then ends with where it stands.
             self._process.stop()
 
     def why_it_ended(self) -> str:
@@ -140,7 +146,7 @@ class BrokerProcess:
         last = lines[-1] if lines else "it gave no reason"
         return f"broker {self.broker_id} ended with exit code {self.exit_code}: {last}; its log is {self.log}"
 
-    def _running(self) -> GuardedProcess:
+    def _running(self) -> ChildProcess:
         assert self._process is not None, f"broker {self.broker_id} was started"
         return self._process
 
@@ -165,19 +171,18 @@ class Cluster:
 
         Without ``data_dir`` the data is kept in a temporary directory and goes with the cluster. Broker i
         listens on ``port`` + i; 0 takes free ports, or those of the last time. ``settings`` are lines of
-        every broker's server.properties. ``racks`` are dealt to the brokers in turn. Broker i shows metrics
-        on ``metrics_port`` + i; 0 shows none. ``zookeeper`` is the connect string of servers that run
-        elsewhere; without it one is started and stopped with the cluster. ``sync=False`` lets that one
-        answer before the disk did: for tests.
+        every broker's server.properties. ``racks`` are given to the brokers round robin. Broker i shows
+        metrics on ``metrics_port`` + i; 0 shows none. ``zookeeper`` is ``keeper`` (the built-in
+        one) or ``apache``, started and stopped with the cluster, or the connect string of servers that run
+        elsewhere. ``sync=False`` lets it answer
+        before its data is on disk: for tests.
         """
         self._is_temporary = data_dir is None
         kept = data_dir.absolute() if data_dir is not None else None
         self.data_dir = kept or Path(tempfile.mkdtemp(prefix="ottla-cluster-"))
-        self.zookeeper: EmbeddedZooKeeper | ForeignZooKeeper
-        if zookeeper is None:
-            self.zookeeper = EmbeddedZooKeeper(self.data_dir / "zookeeper", port=zookeeper_port, sync=sync)
-        else:
-            self.zookeeper = ForeignZooKeeper(zookeeper)
+        self.zookeeper = chosen_zookeeper(
+            zookeeper, self.data_dir / "zookeeper", port=zookeeper_port, sync=sync
+        )
         self.brokers = [
             BrokerProcess(number, self.data_dir / f"broker-{number}") for number in range(brokers)
         ]
@@ -186,6 +191,7 @@ class Cluster:
         self._racks = tuple(racks)
         self._metrics_port = metrics_port
         self._lock: int | None = None
+        self._warm: WarmProcess | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -196,7 +202,7 @@ class Cluster:
     def controller(self) -> int | None:
         """The broker that is controller, as the first broker that answers sees it; None if none does."""
         for broker in self.brokers:
-            if broker.is_running and (seen := see_cluster(LOOPBACK, broker.port)) is not None:
+            if broker.is_running and (seen := _seen_by(broker)) is not None:
                 return seen.controller if seen.controller >= 0 else None
         return None
 
@@ -206,7 +212,12 @@ class Cluster:
         self._lock = lock_data_dir(self.data_dir, LOCK_NAME)
         self._check_count()
         self._choose_ports()
-        self.zookeeper.start()
+        self._warm_up()
+        try:
+            self.zookeeper.start()
+        except BaseException:
+            self._cool_down()
+            raise
         for broker in self.brokers:
             self.launch_broker(broker.broker_id)
         self.await_members(frozenset(broker.broker_id for broker in self.brokers))
@@ -215,7 +226,19 @@ class Cluster:
     def launch_broker(self, number: int) -> None:
         """Start one broker, and do not wait for it."""
         broker = self.brokers[number]
-        broker.launch(self._broker_settings(broker))
+        self._warm_up()
+        broker.launch(self._broker_settings(broker), self._warm)
+
+    def _warm_up(self) -> None:
+        """The process that forks brokers imports them while ZooKeeper starts."""
+        if IS_QUICKER and (self._warm is None or not self._warm.is_running):
+            self._cool_down()
+            self._warm = WarmProcess(self.data_dir / WARM_LOG_NAME)
+
+    def _cool_down(self) -> None:
+        if self._warm is not None:
+            self._warm.stop()
+            self._warm = None
 
     def start_broker(self, number: int) -> None:
         """Start one broker again, and wait until the others know it; a frozen one is not waited for."""
@@ -230,15 +253,15 @@ class Cluster:
         *,
         timeout_s: float = START_LIMIT_S,
     ) -> None:
-        """Wait until each of these brokers lists, of ours, exactly these, and a controller among them.
+        """Wait until each of these brokers lists exactly these brokers of ours, and a controller.
 
-        It may list ``others`` as well; and brokers that are not ours, where ZooKeeper is not.
+        It may also list ``others``, and any broker that is not ours where ZooKeeper is not ours.
         """
         ours = frozenset(broker.broker_id for broker in self.brokers)
         give_up = time.monotonic() + timeout_s
         waiting = [self.brokers[number] for number in sorted(wanted)]
         while waiting:
-            seen = see_cluster(LOOPBACK, waiting[0].port)
+            seen = _seen_by(waiting[0])
             known = frozenset() if seen is None else seen.brokers & (ours - others)
             if seen is not None and known == wanted and seen.controller in seen.brokers - (ours - wanted):
                 waiting.pop(0)
@@ -264,6 +287,7 @@ class Cluster:
         for broker in self.brokers:
             broker.stop()  # The controller, if it is one of ours.
         self.zookeeper.stop()
+        self._cool_down()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -283,7 +307,7 @@ class Cluster:
         self.stop()
 
     def ended(self) -> Iterator[BrokerProcess]:
-        """Brokers that were started and run no more."""
+        """Brokers that were started and have ended."""
         return (broker for broker in self.brokers if not broker.is_running)
 
     # ---- settings
@@ -332,6 +356,12 @@ class Cluster:
         for broker in self.brokers:
             wanted = self._port + broker.broker_id if self._port else _last_port(broker)
             broker.port = wanted if wanted and _is_free(wanted) else next(free)
+
+
+def _seen_by(broker: BrokerProcess) -> "ClusterSeen | None":
+    from ottla.launch.kafka_probe import see_cluster  # Imported while the brokers start.
+
+    return see_cluster(LOOPBACK, broker.port)
 
 
 def _last_port(broker: BrokerProcess) -> int:

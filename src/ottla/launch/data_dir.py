@@ -1,4 +1,4 @@
-"""One process group a data directory: made if need be, locked, with room to write."""
+"""A data directory: created if missing, locked for one process group, with room to write."""
 
 import fcntl
 import os
@@ -47,7 +47,7 @@ def _take(lock: int, data_dir: Path) -> None:
 
 
 def _is_taken(lock: int) -> bool:
-    """Whether we have it now. One who only looks shares it for a moment, and is waited for."""
+    """Take the lock unless somebody holds it. Who only looks holds it for a moment: wait."""
     give_up = time.monotonic() + LOOKERS_S_MAX
     while True:
         try:
@@ -58,7 +58,7 @@ def _is_taken(lock: int) -> bool:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            return False  # Somebody has it alone.
+            return False  # Another process holds it exclusively.
         fcntl.flock(lock, fcntl.LOCK_UN)
         if time.monotonic() > give_up:
             return False

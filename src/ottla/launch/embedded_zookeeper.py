@@ -13,15 +13,8 @@ from ottla.launch.java import Java, find_java
 from ottla.launch.ports import LOOPBACK, free_ports, require_free
 from ottla.launch.processes import GuardedProcess
 from ottla.launch.refusal import LaunchRefused
-from ottla.launch.zookeeper_files import (
-    LOCK_NAME,
-    LOG_NAME,
-    PRINTED_NAME,
-    fatal_error,
-    write_files,
-    zookeeper_jars,
-    zookeeper_version,
-)
+from ottla.launch.zookeeper.jars import FETCHED, FETCHED_MB, jars_here, zookeeper_jars, zookeeper_version
+from ottla.launch.zookeeper_files import LOCK_NAME, LOG_NAME, PRINTED_NAME, fatal_error, write_files
 from ottla.launch.zookeeper_probe import accepts_sessions, four_letter_word
 
 START_LIMIT_S = 60.0
@@ -108,11 +101,12 @@ class EmbeddedZooKeeper:
 
     @property
     def version(self) -> str:
-        """The version of the ZooKeeper server."""
-        return zookeeper_version(zookeeper_jars())
+        """The version of the ZooKeeper server, which may have to be fetched yet."""
+        return zookeeper_version(jars_here() or [Path(FETCHED[0].file_name)])
 
     def __str__(self) -> str:
-        return f"ZooKeeper {self.version}"
+        fetched = "" if jars_here() else f"; its {FETCHED_MB} MB are fetched first"
+        return f"Apache ZooKeeper {self.version} (one server, no ensemble{fetched})"
 
     def start(self) -> Self:
         """Start it and wait until it grants a session."""
@@ -154,8 +148,8 @@ class EmbeddedZooKeeper:
         patience_s = 0.05
         tries = 1
         while not accepts_sessions(LOOPBACK, self.port, patience_s):
-            # A server still loading takes the connection and never answers: ask again soon, but slow machines
-            # get more time with every try.
+            # A server that is still loading accepts the connection and never answers: ask again soon, and
+            # give slow machines more time with every try.
             patience_s = min(patience_s * 1.5, 1.0)
             if (code := self._exit_code()) is not None:
                 if self._any_port and tries < _PORT_TRIES and self._port_was_taken():

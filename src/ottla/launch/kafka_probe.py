@@ -3,17 +3,19 @@
 import socket
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 from ottla.model.errors import MalformedRequest
-from ottla.wire.apis.metadata import MetadataRequest, MetadataResponse
-from ottla.wire.headers import decode_response, frame_request
+from ottla.wire.apis.metadata import MetadataRequest
+from ottla.wire.connection import ClientSide
+from ottla.wire.fields import Request
 
 VERSION = 9
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSeen:
-    """The cluster as one broker tells it."""
+    """The cluster as one broker sees it."""
 
     brokers: frozenset[int]
     controller: int
@@ -24,12 +26,18 @@ def see_cluster(host: str, port: int, timeout_s: float = 1.0) -> ClusterSeen | N
     request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
-            connection.sendall(b"".join(frame_request(request, VERSION, 1, "ottla-launch")))
-            (size,) = struct.unpack(">i", _receive(connection, 4))
-            _, response = decode_response(MetadataResponse, VERSION, _receive(connection, size))
+            response = ask(connection, request, VERSION, "ottla-launch")
     except (OSError, MalformedRequest):
         return None
     return ClusterSeen(frozenset(broker.node_id for broker in response.brokers), response.controller_id)
+
+
+def ask(connection: socket.socket, request: Request, version: int, client_id: str) -> Any:
+    """Send one request and wait for its response; the socket's time-out limits each wait."""
+    conversation: ClientSide[None] = ClientSide(client_id)
+    connection.sendall(b"".join(conversation.send(request, version, None, deadline=0)))
+    (size,) = struct.unpack(">i", _receive(connection, 4))
+    return conversation.receive(_receive(connection, size))[1]
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:

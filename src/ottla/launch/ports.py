@@ -22,11 +22,11 @@ def free_ports(count: int) -> list[int]:
     could take the port before its owner listens on it, or while its owner is down.
     """
     below = range(FIRST_PORT, lowest_outgoing_port())
-    wished = iter(_entropy.sample(below, min(len(below), 20 * count)))
+    candidates = iter(_entropy.sample(below, min(len(below), 20 * count)))
     ports: list[int] = []
     with ExitStack() as held:
         while len(ports) < count:
-            port = next(wished, ANY_PORT)
+            port = next(candidates, ANY_PORT)
             try:
                 server = held.enter_context(socket.create_server((LOOPBACK, port)))
             except OSError:

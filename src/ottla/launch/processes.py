@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,28 +16,75 @@ from ottla.launch.refusal import LaunchRefused
 GUARD = Path(__file__).with_name("guard.py")
 GRACE_S = 5.0
 FREEZE_LIMIT_S = 5.0
+KILLED = 128 + signal.SIGKILL
 _LOOK_AGAIN_S = 0.001
 ALONE = ("-P",)
-"""Python looks for modules where it is installed, not where the user stands: not at a `random.py` there."""
+"""Python does not look for modules in the current directory: a `random.py` there is not ours."""
 
 
 def is_frozen(pid: int) -> bool:
-    """Whether every thread of a process is stopped by a signal, whoever sent it (True where nobody tells)."""
+    """Whether a signal has stopped every thread of a process (True where the system does not tell)."""
     if sys.platform != "linux":
         return True
     try:
         stats = [(task / "stat").read_bytes() for task in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
-        return False  # one of them, or all, ended meanwhile
+        return False  # a thread, or the process, ended meanwhile
     return all(stat.rpartition(b") ")[2].startswith((b"T", b"t")) for stat in stats)
 
 
-class GuardedProcess:
-    """A command under a guard: it ends when told to, and when this process ends in whatever way.
+class ChildProcess(ABC):
+    """A process that we started: it ends when told to, and when this process ends in whatever way.
 
     It runs in a session of its own, so that Ctrl-C in a terminal reaches this process alone, which then
     decides in which order to stop what it started.
     """
+
+    pid: int
+    output: Path
+
+    @abstractmethod
+    def exit_code(self) -> int | None:
+        """Its exit code (128 + signal), or None while it runs."""
+
+    @abstractmethod
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait until it has ended; None when that took longer than the time-out."""
+
+    @abstractmethod
+    def stop(self) -> int:
+        """Ask it to end (SIGTERM), make it end when the grace has passed; returns the exit code."""
+
+    def kill(self) -> int:
+        """End it as a crash would (SIGKILL)."""
+        self.send(signal.SIGKILL)
+        self.wait()
+        return self.stop()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the command itself, if it still runs."""
+        if self.exit_code() is None:
+            os.kill(self.pid, number)
+
+    def freeze(self) -> None:
+        """Stop it (SIGSTOP) and wait until it stands still, where the system tells: its threads
+        stop one after the other, and one may still answer somebody."""
+        self.send(signal.SIGSTOP)
+        give_up = time.monotonic() + FREEZE_LIMIT_S
+        while self.exit_code() is None and not is_frozen(self.pid) and time.monotonic() < give_up:
+            time.sleep(_LOOK_AGAIN_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class GuardedProcess(ChildProcess):
+    """Any command, under a guard."""
 
     def __init__(
         self,
@@ -75,45 +123,15 @@ class GuardedProcess:
         self.pid = int(rest)
 
     def exit_code(self) -> int | None:
-        """The command's exit code (128 + signal), or None while it runs."""
         return self._guard.poll()
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Wait until the command has ended; None when that took longer than the time-out."""
         try:
             return self._guard.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def stop(self) -> int:
-        """Ask it to end (SIGTERM), make it end when the grace has passed; returns the exit code."""
         if self._guard.stdin is not None:
             self._guard.stdin.close()
         return self._guard.wait()
-
-    def kill(self) -> int:
-        """End it as a crash would (SIGKILL)."""
-        self.send(signal.SIGKILL)
-        self._guard.wait()
-        return self.stop()
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal to the command itself, if it still runs."""
-        if self._guard.poll() is None:
-            os.kill(self.pid, number)
-
-    def freeze(self) -> None:
-        """Stop it (SIGSTOP) and wait until it stands still, where the system tells: each of its threads
-        stops for itself, and may answer somebody before it does."""
-        self.send(signal.SIGSTOP)
-        give_up = time.monotonic() + FREEZE_LIMIT_S
-        while self.exit_code() is None and not is_frozen(self.pid) and time.monotonic() < give_up:
-            time.sleep(_LOOK_AGAIN_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

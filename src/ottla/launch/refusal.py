@@ -1,4 +1,4 @@
-"""The one exception of this package: something on this machine stands in the way."""
+"""The one exception of this package: something on this machine prevents the start."""
 
 
 class LaunchRefused(Exception):

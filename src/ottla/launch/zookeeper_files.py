@@ -1,45 +1,16 @@
-"""What an embedded ZooKeeper server reads and writes: its jars, its configuration, its log."""
+"""What an embedded ZooKeeper server reads and writes: its configuration, its log."""
 
-import importlib.util
 import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ottla.launch.refusal import LaunchRefused
-
 CONFIG_NAME = "ottla-zookeeper.properties"
 LOGGING_NAME = "ottla-logging.properties"
 LOG_NAME = "zookeeper.log"
 PRINTED_NAME = "zookeeper.out"
 LOCK_NAME = "ottla-zookeeper.lock"
-
-# Only what the server needs of Spark's three hundred jars: a short class path starts faster. Netty is there
-# for TLS; snappy and metrics-core are classes that ZooKeeper names in its own signatures.
-JARS = (
-    "zookeeper-[0-9]*.jar",
-    "zookeeper-jute-*.jar",
-    "slf4j-api-*.jar",
-    "log4j-api-*.jar",
-    "log4j-core-*.jar",
-    "log4j-slf4j2-impl-*.jar",
-    "metrics-core-*.jar",
-    "snappy-java-*.jar",
-    "commons-cli-*.jar",
-    "netty-buffer-*.jar",
-    "netty-codec-[0-9]*.jar",
-    "netty-codec-base-*.jar",
-    "netty-common-*.jar",
-    "netty-handler-[0-9]*.jar",
-    "netty-resolver-[0-9]*.jar",
-    "netty-transport-[0-9]*.jar",
-    "netty-transport-classes-epoll-*.jar",
-    "netty-transport-native-epoll-*-linux-x86_64.jar",
-    "netty-transport-native-epoll-*-linux-aarch_64.jar",
-    "netty-transport-native-unix-common-*.jar",
-)
-_NEEDED = JARS[:8]
 
 _LOGGING = """\
 status = error
@@ -62,29 +33,6 @@ _DATA_FILES = "org.apache.zookeeper.server.persistence."
 _NOT_DAMAGE = ("No space left on device", "Permission denied", "Read-only file system", "Too many open files")
 _ENTRY = re.compile(r"^\d{4}-\d\d-\d\dT")
 _THROWN = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error))(?:: (.*))?$")
-
-
-def zookeeper_jars() -> list[Path]:
-    """The jars of the ZooKeeper server inside the installed pyspark."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise LaunchRefused(
-            "the embedded ZooKeeper comes with pyspark, which is not installed; "
-            "run pip install 'ottla[spark]', or use a ZooKeeper of your own"
-        )
-    directory = Path(spec.origin).parent / "jars"
-    missing = [pattern for pattern in _NEEDED if not any(directory.glob(pattern))]
-    if missing:
-        raise LaunchRefused(
-            f"{directory} lacks {missing[0]}, so the pyspark there is damaged or too old; "
-            "run pip install --force-reinstall 'ottla[spark]'"
-        )
-    return [jar for pattern in JARS for jar in sorted(directory.glob(pattern))]
-
-
-def zookeeper_version(jars: list[Path]) -> str:
-    """The version of the server, out of its jar's name."""
-    return jars[0].stem.removeprefix("zookeeper-")
 
 
 def write_files(data_dir: Path, settings: Mapping[str, str]) -> tuple[Path, Path]:

@@ -1,6 +1,7 @@
 """The protocol's error numbers, and the three exceptions that may cross a module."""
 
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class ErrorCode(IntEnum):
@@ -138,7 +139,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "ErrorCode":
-        """A number that a newer peer knows and we do not, must not leave anybody without an answer."""
+        """A newer peer may send a code that we do not know: it counts as an unknown server error."""
         return cls.UNKNOWN_SERVER_ERROR
 
 
@@ -180,12 +181,22 @@ RETRIABLE: frozenset[ErrorCode] = frozenset(
 """Codes that a client may answer by trying again."""
 
 
+class Refusal(NamedTuple):
+    """An error for the caller, in numbers and words."""
+
+    error: ErrorCode
+    why: str | None = None
+
+
+GRANTED = Refusal(ErrorCode.NONE)
+
+
 class MalformedRequest(Exception):
-    """The peer sent bytes that are no message of the protocol: hang up on it."""
+    """The peer sent bytes that are not a message of the protocol: hang up."""
 
 
 class LogDirectoryFailed(Exception):
-    """The disk refused: the log directory goes offline, the others go on."""
+    """A disk operation failed: its log directory goes offline, the others go on."""
 
     def __init__(self, directory: str, reason: str) -> None:
         super().__init__(f"log directory {directory}: {reason}")

@@ -13,6 +13,10 @@ TopicId = NewType("TopicId", bytes)
 NO_BROKER = BrokerId(-1)
 NO_LEADER = BrokerId(-1)
 LEADER_DURING_DELETE = BrokerId(-2)
+CONSUMER = BrokerId(-1)
+"""The replica id of a consumer."""
+DEBUG_CONSUMER = BrokerId(-2)
+"""The replica id of a reader that every replica answers, not only the leader."""
 NO_EPOCH = LeaderEpoch(-1)
 ZERO_TOPIC_ID = TopicId(bytes(16))
 
@@ -33,13 +37,13 @@ def topic_id_text(topic_id: TopicId) -> str:
 
 
 def topic_id_from_text(text: str) -> TopicId:
-    """Read the text form; a text that is none raises ``ValueError``."""
+    """Read the text form; raises ``ValueError`` if it is not one."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:
-        raise ValueError(f"{text!r} is no topic id: {error}") from None
+        raise ValueError(f"{text!r} is not a topic id: {error}") from None
     if len(raw) != 16:
-        raise ValueError(f"{text!r} is no topic id: it holds {len(raw)} bytes, not 16")
+        raise ValueError(f"{text!r} is not a topic id: it holds {len(raw)} bytes, not 16")
     return TopicId(raw)
 
 

@@ -1,4 +1,4 @@
-"""Who takes what, by Java's hash of its name: Apache's brokers and ours must find the same one."""
+"""Java's hash of a name, by which Apache's brokers and ours find the same coordinator or fetcher."""
 
 
 def java_string_hash(text: str) -> int:
@@ -11,13 +11,13 @@ def java_string_hash(text: str) -> int:
 
 
 def as_java_int(number: int) -> int:
-    """What is left of a number in Java's 32 bits."""
+    """A number wrapped to Java's signed 32 bits."""
     wrapped = number & 0xFFFFFFFF
     return wrapped - (1 << 32) if wrapped >= 1 << 31 else wrapped
 
 
 def place_of(hashed: int, places: int) -> int:
-    """One of so many places for a hash, by its size; Java's smallest number has none, and counts as 0."""
+    """The absolute hash modulo ``places``, as Kafka computes it: Java's smallest integer counts as 0."""
     return 0 if hashed == -(1 << 31) else abs(hashed) % places
 
 

@@ -1,1 +1,1 @@
-"""Record batches: read, build, compress and judge them, without any input or output."""
+"""Record batches: read, build, compress and validate them, without any input or output."""

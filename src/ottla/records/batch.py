@@ -1,13 +1,13 @@
 """The header of a record batch (magic 2): read it, check it, stamp it in place.
 
-A batch is judged by its 61 bytes of header and a checksum over the rest; its records stay bytes.
+Only the 61 bytes of the header are parsed and the checksum is verified; the records stay bytes.
 """
 
 from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -20,7 +20,7 @@ BASE_TIMESTAMP_AT = 27
 MAX_TIMESTAMP_AT = 35
 HEADER_SIZE = 61
 LOG_OVERHEAD = 12
-"""Base offset and length: what stands before the bytes that the length counts."""
+"""Base offset and length: the bytes that the length does not count."""
 
 LENGTH_MIN_ANY_MAGIC = 14
 LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
@@ -46,7 +46,7 @@ _new_header = tuple.__new__
 
 
 class CorruptRecords(ValueError):
-    """These bytes are no sound batch."""
+    """These bytes are not a valid batch."""
 
 
 class UnsupportedMagic(CorruptRecords):
@@ -106,7 +106,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop this batch's tombstones, if a first pass has said so."""
+        """When compaction may remove this batch's tombstones; ``None`` before its first pass."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -124,7 +124,7 @@ def advance_sequence(sequence: int, increment: int) -> int:
 def read_header(view: Buffer, position: int = 0) -> BatchHeader:
     """The header at a position; the batch itself may be cut short behind it.
 
-    Raises ``CorruptRecords`` for what is no header of magic 2.
+    Raises ``CorruptRecords`` if there is no header of magic 2.
     """
     if len(view) - position < HEADER_SIZE:
         _refuse_short(view, position)
@@ -137,7 +137,7 @@ def read_header(view: Buffer, position: int = 0) -> BatchHeader:
 
 
 def unpack_header(view: Buffer) -> BatchHeader:
-    """The header at the beginning of at least 61 bytes, unjudged."""
+    """The header at the beginning of at least 61 bytes, not validated."""
     header: BatchHeader = _new_header(BatchHeader, (0, *_HEADER.unpack_from(view)))
     return header
 
@@ -175,14 +175,14 @@ def batches(view: Buffer, position: int = 0) -> Iterator[BatchHeader]:
 
 
 def crc_is_valid(view: Buffer, header: BatchHeader) -> bool:
-    """Whether the batch's bytes are those its maker summed (CRC-32C)."""
+    """Whether the batch's checksum (CRC-32C) is right."""
     start = header[0]
     whole = memoryview(view)[start + CRC_STARTS_AT : start + header[2] + LOG_OVERHEAD]
     return bool(crc32c(whole) == header[5])
 
 
 def stamp(view: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write offset and leader epoch into a batch; neither is under its checksum."""
+    """Write offset and leader epoch into a batch; the checksum covers neither."""
     _BASE_OFFSET.pack_into(view, position, base_offset)
     _EPOCH.pack_into(view, position + LOG_OVERHEAD, leader_epoch)
 
@@ -199,7 +199,7 @@ def restamp_under_crc(
 
 
 def seal(view: bytearray | memoryview, position: int, size: int) -> None:
-    """Compute a batch's checksum anew."""
+    """Compute a batch's checksum and write it."""
     crc = crc32c(memoryview(view)[position + CRC_STARTS_AT : position + size])
     _CRC.pack_into(view, position + CRC_AT, crc)
 

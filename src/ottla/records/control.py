@@ -55,7 +55,7 @@ def read_end_marker(view: Buffer, header: BatchHeader) -> EndMarker | None:
 
 
 def written_end_marker(view: Buffer, header: BatchHeader) -> EndMarker | None:
-    """The same for a batch that a log holds: one that makes no sense ends nothing, and does no harm."""
+    """The same for a batch that is in a log already: a malformed marker is ignored."""
     try:
         return read_end_marker(view, header)
     except CorruptRecords:

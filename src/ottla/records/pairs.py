@@ -1,4 +1,4 @@
-"""Keys and values alone, for whoever reads records by the million and needs nothing else of them."""
+"""Keys and values of records, for readers of millions who need nothing else."""
 
 from typing import TypeAlias
 
@@ -8,7 +8,7 @@ from ottla.records.record import read_frame, records_area
 Pair: TypeAlias = tuple[bytes | None, bytes | None]
 
 _MORE = 0x80
-"""The bit of a varint's byte that says that another follows."""
+"""The bit of a varint's byte that means that another follows."""
 
 _TWO_BYTES_MAX = (1 << 14) - 1
 """The largest number that two bytes of a varint hold."""
@@ -18,7 +18,7 @@ _DELTAS_BYTES_MAX = 6
 
 
 def read_pairs(view: Buffer, header: BatchHeader) -> list[Pair]:
-    """Key and value of each record; raises ``CorruptRecords`` for anything unsound."""
+    """Key and value of each record; raises ``CorruptRecords`` for malformed records."""
     area = bytes(records_area(view, header))
     pairs: list[Pair] = []
     position = 0

@@ -1,4 +1,4 @@
-"""Single records inside a batch: for those who need keys and values, never for the broker's hot path."""
+"""Single records in a batch, for readers of keys and values; never on the broker's hot path."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
@@ -44,7 +44,7 @@ class RecordFrame(NamedTuple):
 
 
 def as_long(number: int) -> int:
-    """A sum as Java's ``long`` has it: behind the largest number of 64 bits comes the smallest."""
+    """A number as Java's ``long`` holds it: wraps around at 64 bits."""
     return number if -_LONG_MAX <= number <= _LONG_MAX else (number + _LONG_MAX + 1) % _LONGS - _LONG_MAX - 1
 
 
@@ -136,7 +136,7 @@ def _walk_headers(area: bytes, frame: RecordFrame) -> list[tuple[int, int, int, 
 def read_records(view: Buffer, header: BatchHeader, limit: int = UNBOUNDED) -> Iterator[Record]:
     """A batch's records, with their offsets and timestamps.
 
-    Raises ``CorruptRecords`` for anything unsound; ``limit`` bounds the plain bytes.
+    Raises ``CorruptRecords`` for malformed records; ``limit`` bounds the plain bytes.
     """
     area = bytes(records_area(view, header, limit))
     base_timestamp = header.base_timestamp
@@ -177,7 +177,7 @@ def _part(area: bytes, start: int, length: int) -> bytes | None:
 
 
 def _headers(area: bytes, frame: RecordFrame) -> RecordHeaders:
-    """A key that is no UTF-8 is shown with signs of replacement, as Java's clients do: nobody checks keys."""
+    """A record's headers; invalid UTF-8 in keys is replaced, as Java's clients do."""
     return tuple(
         (
             area[key_start : key_start + key_length].decode(errors="replace"),

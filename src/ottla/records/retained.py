@@ -1,4 +1,4 @@
-"""Rewrite a batch with some of its records left out, as compaction does, keeping everything else true.
+"""Rewrite a batch without some of its records, as compaction does.
 
 Base and last offset, producer, epoch and sequence stay; so a producer's place in the log is never lost.
 """

@@ -1,9 +1,9 @@
-"""Judge what a producer sent, before it becomes part of a log.
+"""Validate what a producer sent, before it is appended to a log.
 
 Two steps: ``parse_produced`` reads the one batch of a produce request, ``validate_for_append`` holds it
 against the topic's settings. Records are looked at one by one only where a rule asks for it: compacted
 topics (keys), bounded timestamps, a compression type other than the producer's, and small batches, where
-it costs nothing. Any other batch is opened, and its records must fill it (``soundness``).
+it costs nothing. Any other batch is opened, and its records must fill it (``record_lengths``).
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from ottla.records.record import (
     frames,
     records_area,
 )
-from ottla.records.soundness import offset_deltas
+from ottla.records.record_lengths import offset_deltas
 from ottla.records.varint import read_varint
 
 ZSTD_SINCE_PRODUCE_VERSION = 7
@@ -87,7 +87,7 @@ class Refused:
 
 
 class Validated:
-    """A batch fit to be stamped and written; ``view`` is the sent buffer or a rewritten one."""
+    """A valid batch, ready to be stamped and written; ``view`` is the sent buffer or a rewritten one."""
 
     __slots__ = ("header", "log_append_time_ms", "view")
 
@@ -137,7 +137,7 @@ def _refuse_new_codec(header: BatchHeader, api_version: int) -> Refused | None:
 
 
 def _refuse_second(records: Buffer, position: int) -> Refused | None:
-    """A whole second batch is refused; the beginning of one is dropped."""
+    """Refuse a whole second batch; an incomplete one is ignored."""
     rest = len(records) - position
     if rest < LOG_OVERHEAD:
         return None
@@ -152,7 +152,7 @@ def _refuse_second(records: Buffer, position: int) -> Refused | None:
 def validate_for_append(
     view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, origin: Origin = Origin.CLIENT
 ) -> Validated | Refused:
-    """Hold a batch against its topic's settings; may rewrite timestamps or compression."""
+    """Validate a batch against its topic's settings; may rewrite timestamps or compression."""
     is_client = origin == Origin.CLIENT
     if is_client and header.base_offset != 0:
         return _invalid(f"the base offset of a produced batch is 0, not {header.base_offset}")
@@ -173,7 +173,7 @@ def validate_for_append(
         validated = _opened(view, header, config, now_ms)
     if isinstance(validated, Refused):
         return validated
-    size = validated.header[2] + LOG_OVERHEAD  # another codec may have made it larger, or smaller
+    size = validated.header[2] + LOG_OVERHEAD  # another codec may have changed its size
     if size > config.max_message_bytes:
         return Refused(_MESSAGE_TOO_LARGE)
     return validated if size <= config.segment_bytes else Refused(_RECORD_LIST_TOO_LARGE)
@@ -195,7 +195,7 @@ def _refuse_header(header: BatchHeader) -> Refused | None:
 
 
 def _is_plain_single(view: Buffer, header: BatchHeader) -> bool:
-    """A quick yes for the smallest batch: one sound, plain record without headers, at the batch's time."""
+    """Fast path: whether the batch is one valid, uncompressed record without headers, at the batch's time."""
     if header[6] & 7 or header[8] != header[9]:
         return False
     end = header[0] + header[2] + LOG_OVERHEAD
@@ -215,7 +215,7 @@ def _is_plain_single(view: Buffer, header: BatchHeader) -> bool:
 
 
 def _must_walk(header: BatchHeader, config: LogConfig) -> bool:
-    """Whether some rule, or smallness, asks for a look at every record."""
+    """Whether every record is read: the batch is small, or a setting requires it."""
     return (
         header.record_count <= WALKED_RECORDS_MAX
         or (header.attributes & 7 != Codec.NONE and header.length <= WALKED_COMPRESSED_BYTES_MAX)
@@ -234,7 +234,7 @@ def _rules_ask_for_records(header: BatchHeader, config: LogConfig) -> bool:
 
 
 def _opened(view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> Validated | Refused:
-    """Records are held against their count and the batch's size, with hardly any work for each."""
+    """Check only that the records fill the batch and match its count."""
     count = header.record_count
     if not header.attributes & 7:
         try:
@@ -257,7 +257,7 @@ def _opened(view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -
 def _validate_records(
     view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
 ) -> Validated | Refused:
-    """The slow way: every record is read."""
+    """Read and validate every record."""
     walked = _walk(view, header, config)
     if isinstance(walked, Refused):
         return walked
@@ -279,7 +279,7 @@ def _validate_records(
     target = CODEC_NAMES[config.compression_type]
     codec = codec_of(header.attributes)
     deltas_are_wrong = codec != Codec.NONE and any(f.offset_delta != at for at, f in enumerate(found))
-    is_plain_control = header.is_control and codec == Codec.NONE  # what was not compressed never is
+    is_plain_control = header.is_control and codec == Codec.NONE  # Kafka never compresses these
     if deltas_are_wrong or (target not in (None, codec) and not is_plain_control):
         view, header = _rewrite(area, found, header, codec if target is None else target)
     return _with_timestamp_type(view, header, config, now_ms, max_timestamp)
@@ -356,7 +356,7 @@ def _rewrite(
 def _with_timestamp_type(
     view: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, max_timestamp: int
 ) -> Validated | Refused:
-    """Stamp the append time where the topic wants it; correct a wrong maximum where it does not."""
+    """Write the append time if the topic wants it; else correct a wrong maximum timestamp."""
     if not isinstance(view, bytearray) and (isinstance(view, bytes) or view.readonly):
         view = bytearray(view[header.position : header.end_position])
         header = header._replace(position=0)

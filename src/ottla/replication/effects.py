@@ -1,36 +1,33 @@
 """What a partition's leader or follower wants done. The host performs them in order."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ottla.model.ids import BrokerId, LeaderEpoch, Offset
 
 
-@dataclass(frozen=True, slots=True)
-class HighWatermarkAdvanced:
+class HighWatermarkAdvanced(Struct, frozen=True):
     """All before this offset is on every replica that counts: consumers may read it."""
 
     to: Offset
 
 
-@dataclass(frozen=True, slots=True)
-class AssignEpoch:
+class AssignEpoch(Struct, frozen=True):
     """Note in the log that this leader epoch begins here, even before it has records."""
 
     leader_epoch: LeaderEpoch
     start_offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
-class IsrMember:
+class IsrMember(Struct, frozen=True):
     """A proposed member and the broker epoch of its last fetch (-1 where none is known)."""
 
     broker: BrokerId
     broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ProposeIsr:
+class ProposeIsr(Struct, frozen=True):
     """Ask the controller to write this ISR; the answer quotes ``change``."""
 
     change: int
@@ -48,52 +45,45 @@ class ProposeIsr:
 LeaderEffect: TypeAlias = HighWatermarkAdvanced | AssignEpoch | ProposeIsr
 
 
-@dataclass(frozen=True, slots=True)
-class TruncateTo:
-    """Cut the log's tail: records from this offset on are not the leader's."""
+class TruncateTo(Struct, frozen=True):
+    """Truncate the log: records from this offset on are not in the leader's."""
 
     offset: Offset
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RestartAt:
+class RestartAt(Struct, frozen=True):
     """Drop the whole log and begin again, empty, at this offset."""
 
     offset: Offset
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class AppendFetched:
+class AppendFetched(Struct, frozen=True):
     """Append the records of this answer, then report ``appended`` with the leader's offsets."""
 
 
-@dataclass(frozen=True, slots=True)
-class FollowLeader:
+class FollowLeader(Struct, frozen=True):
     """Take over the leader's high watermark and log start, as far as the own log reaches."""
 
     high_watermark: Offset
     log_start_offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
-class FindLeaderOffset:
+class FindLeaderOffset(Struct, frozen=True):
     """Ask the leader for its latest offset, or for its log start."""
 
     earliest: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BackOff:
+class BackOff(Struct, frozen=True):
     """Leave the partition alone for a while, then fetch again."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class StopFetching:
-    """Fetch this partition no more until the controller speaks again."""
+class StopFetching(Struct, frozen=True):
+    """Stop fetching this partition until the controller sends a new request."""
 
     reason: str
 

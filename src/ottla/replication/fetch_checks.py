@@ -1,4 +1,4 @@
-"""What a replica checks before it serves a fetch: whose epoch, and whose tail."""
+"""What a replica checks before it serves a fetch: the reader's leader epoch, and where its log diverges."""
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, Offset

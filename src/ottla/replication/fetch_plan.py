@@ -87,7 +87,7 @@ class FetchPlan:
         return not self.wanted
 
     def next_request(self) -> PlannedFetch:
-        """Take down the next request; what it tells counts as told from now on."""
+        """Make the next request; the leader counts as told from now on."""
         if self._session_epoch == FULL_EPOCH:
             ask = self.asked = dict(self.wanted)
             forget = []
@@ -102,7 +102,7 @@ class FetchPlan:
         return PlannedFetch(self._session_id, self._session_epoch, ask, forget)
 
     def answered(self, error: ErrorCode, session_id: int, partitions: Iterable[TopicPartition]) -> Answered:
-        """Hear the answer to the request that was last taken; on a refusal ask in full again."""
+        """Handle the answer to the last request; after an error the next one is full again."""
         if error is not ErrorCode.NONE:
             if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = 0

@@ -1,7 +1,7 @@
 """A partition's follower: from where it fetches, and what it makes of the leader's answers.
 
-Every answer is matched with what was asked (epoch and offset): after a change of role or a cut an
-answer that was already on its way says nothing about the present (KAFKA-13207).
+Every answer is matched with what was asked (epoch and offset): ignore an answer
+that was asked for before a change of role or a truncation (KAFKA-13207).
 """
 
 from collections.abc import Sequence
@@ -98,8 +98,8 @@ class PartitionFollower:
         """What the leader last said; None before it said anything."""
 
     def started(self) -> Sequence[FollowerEffect]:
-        """Begin to follow, or go on with another fetcher: what the one before it waited for does not count.
-        Only a log without any epoch falls back to its high watermark."""
+        """Begin to follow, or go on with another fetcher, which starts afresh. Only a log without any
+        epoch falls back to its high watermark."""
         if self.phase is not Phase.FAILED:
             self.phase = Phase.FETCHING
         log = self.log
@@ -181,8 +181,8 @@ class PartitionFollower:
         return _NOTHING
 
     def _diverged(self, leader: EpochEndOffset, fetch_offset: int) -> Sequence[FollowerEffect]:
-        """The tail is another leader's: cut it first, and only a later answer may move the high
-        watermark (KAFKA-13141)."""
+        """The tail was written by another leader: truncate it first. Only a later answer may move the
+        high watermark (KAFKA-13141)."""
         log = self.log
         cut = plan_truncation(leader, log.epochs, fetch_offset=fetch_offset, end_offset=log.end_offset)
         return [TruncateTo(cut, f"diverging epoch={leader.epoch} end={leader.end_offset}")]

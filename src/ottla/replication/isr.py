@@ -2,7 +2,7 @@
 
 While a change is under way the leader does not know which of the two ISRs the controller's next
 election will use, so the high watermark waits for the members of both (the *maximal* ISR), and
-the min-ISR rules count only what is surely written.
+the min-ISR rules count only the committed ISR.
 """
 
 from dataclasses import dataclass

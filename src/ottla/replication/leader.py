@@ -1,7 +1,7 @@
-"""A partition's leader: whose word counts for the high watermark, and who is in sync.
+"""A partition's leader: how far the high watermark is, and who is in sync.
 
-A fetch *from* an offset is the follower's word that it holds all before it; that is the whole
-acknowledgement. Everything here follows from those words, the clock and the controller's answers.
+A fetch *from* an offset says that the follower holds all before it; that is the whole
+acknowledgement. Everything here follows from those fetches, the clock and the controller's answers.
 """
 
 from collections.abc import Sequence, Set
@@ -42,8 +42,8 @@ class FollowerProgress:
         return self.end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
     def fetched(self, at: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Take a fetch's word. Whoever now asks for what was the end at its last fetch was
-        caught up when that fetch was made."""
+        """Note a fetch. A follower that now asks for what was the end at its last fetch was
+        caught up when it made that fetch."""
         if at >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif at >= self.last_fetch_leader_end_offset:
@@ -54,10 +54,10 @@ class FollowerProgress:
         self.last_fetch_ms = now_ms
 
     def in_new_epoch(self, in_isr: bool, now_ms: int) -> "FollowerProgress":
-        """Nothing said in an older epoch counts, save which life of the broker said it.
+        """Forget what was said in an older epoch, except the broker epoch.
 
-        Another broker may have led meanwhile, unheard of here, and the follower may have cut its log
-        for that one.
+        Another broker may have led in between without our knowing, and the follower may have truncated
+        its log for that leader.
         """
         progress = FollowerProgress(now_ms if in_isr else NEVER_MS)
         progress.broker_epoch = self.broker_epoch
@@ -144,8 +144,8 @@ class PartitionLeader:
         return _NOTHING
 
     def reconsider(self, now_ms: int, live: Set[BrokerId]) -> Sequence[LeaderEffect]:
-        """Time passed, or brokers died: whoever was about to join and held back the high watermark may not
-        be waited for any more, and nobody's fetch will say so (KAFKA-13091)."""
+        """Time passed, or brokers died: the high watermark need not wait any more for a follower that was
+        about to join, and no fetch will tell us so (KAFKA-13091)."""
         return self._try_to_advance(now_ms, live) if self.high_watermark < self.end_offset else _NOTHING
 
     def settings_changed(
@@ -178,7 +178,7 @@ class PartitionLeader:
         return ErrorCode.NONE
 
     def may_fetch(self, follower: BrokerId, broker_epoch: int) -> bool:
-        """Is it a replica, and not an earlier life of a broker that has fetched since?"""
+        """Is it a replica, and not an earlier registration of a broker that has fetched since?"""
         progress = self.followers.get(follower)
         return progress is not None and (broker_epoch < 0 or broker_epoch >= progress.broker_epoch)
 
@@ -191,11 +191,11 @@ class PartitionLeader:
         live: Set[BrokerId],
         broker_epoch: int = UNKNOWN,
     ) -> Sequence[LeaderEffect]:
-        """A fetch *from* an offset is the follower's word that it holds all before it.
+        """A fetch *from* an offset says that the follower holds all before it.
 
-        A fetch answered with a diverging epoch is no such word and must not be reported here
+        A fetch answered with a diverging epoch does not say so and must not be reported here
         (KAFKA-13141). A restarted follower (a newer broker epoch) may have lost its disk: what
-        its earlier life said about being caught up is forgotten (KIP-903).
+        was known about it before is forgotten (KIP-903).
         """
         progress = self.followers[follower]
         if broker_epoch > progress.broker_epoch:
@@ -249,7 +249,7 @@ class PartitionLeader:
         return self.high_watermark >= self.epoch_start_offset
 
     def is_safe(self, end_offset: int) -> bool:
-        """Do all that may lead next hold everything before this offset?
+        """Do all replicas that may lead next hold everything before this offset?
 
         The high watermark says so as well, but it stands still while too few are in sync.
         """

@@ -1,7 +1,7 @@
-"""Where a follower cuts its log, once the leader has said where an epoch ended.
+"""Where a follower truncates its log, once the leader has said where an epoch ended.
 
-The watermark is no such place: a follower's own high watermark lags behind the leader's, and
-cutting there loses committed records when it is elected next (KIP-101). Epochs tell exactly which
+Not at the high watermark: a follower's own lags behind the leader's, and truncating there
+loses committed records when it is elected next (KIP-101). Epochs tell exactly which
 records a deposed leader wrote alone.
 """
 

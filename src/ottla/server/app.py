@@ -1,10 +1,10 @@
 """The composition root: a file of settings in, a running broker out."""
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import random
-import resource
 import signal
 import socket
 import sys
@@ -16,17 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.node import Node
-from ottla.broker.outputs import Exit
+from ottla.broker.outputs import Exit, KeepSession
 from ottla.config.areas import BrokerConfig
 from ottla.config.broker_file import BrokerFile, read_broker_file
 from ottla.config.properties import parse_properties
 from ottla.model.cluster import Endpoint
 from ottla.server.edge import Edge
-from ottla.server.kept_session import end_kept_session
+from ottla.server.guard.handle import GuardHandle
+from ottla.server.guard.kept_session import end_kept_session, keep_session
 from ottla.server.listener import ClientConnection, Listener
+from ottla.server.open_files import raise_open_files_limit, warn_about_open_files
 from ottla.server.timers import SystemClock
-from ottla.server.zk_session import ZooKeeperClient, ZooKeeperUnavailable
-from ottla.storage.disk import OsDisk
+from ottla.server.zookeeper.session import ZooKeeperClient, ZooKeeperUnavailable
+from ottla.storage.disk.port import OsDisk
 
 if TYPE_CHECKING:
     from ottla.server.metrics import MetricsEndpoint
@@ -36,7 +38,6 @@ log = logging.getLogger(__name__)
 DRAIN_SECONDS_MAX = 2.0
 REACH_SECONDS_MAX = 3.0
 IDLE_LOOK_SECONDS_MAX = 10.0
-OPEN_FILES_BESIDE_LOGS = 512
 LOOPBACK = ("localhost", "127.", "::1")
 
 
@@ -55,7 +56,7 @@ def run_broker(path: Path, overrides: Mapping[str, str]) -> int:
 
 
 def read_config(path: Path, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
-    """The file's settings and those in their place, or ``BrokerRefused`` with all that is wrong with them."""
+    """The file's settings with the overrides; ``BrokerRefused`` lists all that is wrong with them."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -96,23 +97,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def raise_open_files_limit() -> None:
-    """As many open files as the system allows us to ask for."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError) as error:
-            log.warning("the limit of open files stays at %d reason=%s", soft, error)
-
-
-def warn_about_open_files(logs: int) -> None:
-    """Each log may need a segment and two indexes open, each client and peer a socket."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit < 3 * logs + OPEN_FILES_BESIDE_LOGS:
-        log.warning("the limit of open files is low for these logs limit=%d logs=%d", limit, logs)
-
-
 def end_signals() -> list[signal.Signals]:
     """The signals that ask a broker to leave; one started by ``nohup`` outlives its terminal."""
     asking = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
@@ -129,17 +113,19 @@ class BrokerProcess:
         self.config = config
         self.edge: Edge
         self._metrics: MetricsEndpoint | None = None
+        self._guard: GuardHandle | None = None
         self._is_asked_to_end = False
 
     async def run(self) -> int:
-        """Serve until the node is done; the exit code is its last word."""
+        """Serve until the node is done; the exit code is the node's."""
         self._bind()
         loop = asyncio.get_running_loop()
         clock = SystemClock()
-        node = Node(self.config, clock, OsDisk(), random.Random())
+        node = Node(self.config, clock, OsDisk(), random.Random(), random.SystemRandom())
         self.edge = Edge(loop, node, clock)
         self.edge.on_accept = self._accept
         self.edge.on_refuse = self._refuse
+        self.edge.on_keep_session = self._keep_session
         self.edge.on_end_session = self._end_session
         for number in end_signals():
             loop.add_signal_handler(number, self._asked_to_end, number)
@@ -157,14 +143,14 @@ class BrokerProcess:
             await self._stop(connecting)
 
     def _asked_to_end(self, number: signal.Signals) -> None:
-        """Leave in order; a second wish cuts that short. Shell and kernel both tell of a terminal's end."""
+        """Begin a controlled shutdown; a second signal cuts it short, but a second SIGHUP does not."""
         if number is signal.SIGHUP and self._is_asked_to_end:
             return
         self._is_asked_to_end = True
         self.edge.begin_shutdown()
 
     def _bind(self) -> None:
-        """Take the ports before anything is promised to anybody; port 0 becomes a real one here."""
+        """Bind the ports before anybody is told of them; port 0 becomes a real one here."""
         send_bytes, receive_bytes = self._socket_buffers()
         for endpoint in self._given.listeners.listeners:
             try:
@@ -187,11 +173,11 @@ class BrokerProcess:
         self.config = replace(self._given, listeners=listeners)
 
     async def _show_metrics(self, node: Node) -> None:
-        """Only where they are wanted: neither the page nor the clock at every request is for free."""
+        """Only where metrics are asked for: the page and a clock reading per request cost something."""
         address = self.config.connections.metrics_address
         if address is None:
             return
-        from ottla.broker.meters import RequestMeter
+        from ottla.broker.runtime.meters import RequestMeter
         from ottla.server.metrics import MetricsEndpoint
 
         node.connections.meter = RequestMeter(time.perf_counter)
@@ -223,8 +209,19 @@ class BrokerProcess:
             session_timeout_ms=zookeeper.zookeeper_session_timeout_ms,
             listener=lambda event: self.edge.on_zk_event(event),
         )
+        if zookeeper.ottla_guard_enable:
+            self._guard = GuardHandle(self.edge.loop, client.ensemble)
+            self._guard.start()
         await client.create_chroot()
         return client
+
+    def _keep_session(self, output: KeepSession, client: ZooKeeperClient) -> None:
+        if self._guard is not None:
+            self._guard.hand_over(client, output.broker_id, output.epoch)
+        try:
+            keep_session(Path(output.path), client.session_id, client.session_password)
+        except OSError as error:
+            log.warning("the session cannot be noted file=%s reason=%s", output.path, error)
 
     def _end_session(self, path: str, session_id: int) -> None:
         self._spawn(end_kept_session(Path(path), session_id, self.config.zookeeper.zookeeper_connect))
@@ -247,13 +244,13 @@ class BrokerProcess:
 
     @staticmethod
     def _tidy_memory() -> None:
-        """What lives since the start lives on: the collector need not look at it again."""
+        """Objects made at the start live on: the garbage collector need not look at them again."""
         gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 10, 100)
 
     async def _tend_idle_clients(self) -> None:
-        """A negative limit is none, as in Kafka."""
+        """Close idle connections, and free buffers; as in Kafka, a negative limit means none."""
         limit_ms = self.config.connections.connections_max_idle_ms
         pause_s = IDLE_LOOK_SECONDS_MAX
         if limit_ms >= 0:
@@ -308,6 +305,8 @@ class BrokerProcess:
         await asyncio.wait({connecting})
         if not connecting.cancelled() and connecting.exception() is None:
             await connecting.result().close()
+        if self._guard is not None:
+            self._guard.dismiss()
 
 
 def main(arguments: list[str]) -> int:
@@ -315,6 +314,7 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
     )
+    faulthandler.register(signal.SIGUSR1, 2)  # Writes the stacks of all threads to the log.
     file, *rest = arguments or [""]
     overrides = dict(word.partition("=")[::2] for word in rest[1::2])
     if not file or any(word != "--override" for word in rest[::2]) or len(rest) % 2:

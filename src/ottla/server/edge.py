@@ -1,13 +1,11 @@
-"""Carries between the node and the world: happenings in, outputs out, both in order."""
+"""Connects the node with sockets, clock and ZooKeeper: events in, outputs out, both in order."""
 
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from ottla.broker.log_limit import LogLimit
 from ottla.broker.node import Node
 from ottla.broker.outputs import (
     AcceptClients,
@@ -16,6 +14,7 @@ from ottla.broker.outputs import (
     EndKeptSession,
     Exit,
     KeepSession,
+    LimitFrames,
     OpenLink,
     Output,
     PauseReading,
@@ -27,14 +26,14 @@ from ottla.broker.outputs import (
     TakeHeld,
     Write,
 )
+from ottla.broker.runtime.log_limit import LogLimit
 from ottla.model.errors import InvariantBroken, MalformedRequest
 from ottla.server.address_limits import AddressLimits
-from ottla.server.kept_session import keep_session
 from ottla.server.listener import ClientConnection
 from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock, Ticker
 from ottla.server.worker import Worker
-from ottla.server.zk_session import ZooKeeperClient
+from ottla.server.zookeeper.session import ZooKeeperClient
 from ottla.zookeeper.ops import (
     AuthFailed,
     Result,
@@ -47,13 +46,13 @@ from ottla.zookeeper.ops import (
 log = logging.getLogger(__name__)
 
 RESTING_SECONDS = 5.0
-"""A client that is silent for so long needs no large buffer."""
+"""A client that is silent for this long gets a small buffer again."""
 
 HANG_UP_SECONDS_MAX = 30.0
-"""So long may a client take to read what was written before we hung up."""
+"""How long a client may take to read what was written before we closed the connection."""
 
 LOGIN_AGAIN_SECONDS = 1.0
-"""How long to leave servers alone that demanded a login: whoever made them do so may think better of it."""
+"""How long to wait before asking ZooKeeper again that demanded a login: its settings may have changed."""
 
 
 class Edge:
@@ -66,6 +65,7 @@ class Edge:
         self.request_bytes_max = node.config.connections.socket_request_max_bytes
         self.on_accept: Callable[[], None] = lambda: None
         self.on_refuse: Callable[[], None] = lambda: None
+        self.on_keep_session: Callable[[KeepSession, ZooKeeperClient], None] = lambda output, client: None
         self.on_end_session: Callable[[str, int], None] = lambda path, session_id: None
         self._clients: dict[int, ClientConnection] = {}
         self._clients_by_host: Counter[str] = Counter()
@@ -85,6 +85,7 @@ class Edge:
             PauseReading: lambda output: self._pause(output.connection, True),
             ResumeReading: lambda output: self._pause(output.connection, False),
             TakeHeld: self._take_held,
+            LimitFrames: self._limit_frames,
             AcceptClients: lambda output: self.on_accept(),
             RefuseClients: lambda output: self.on_refuse(),
             OpenLink: self._open_link,
@@ -100,7 +101,7 @@ class Edge:
     # ---- the turn
 
     def end_turn(self) -> None:
-        """Perform what the node asks for; what an output brings about at once joins the same turn."""
+        """Perform the node's outputs; events that an output causes at once belong to the same turn."""
         if self._is_performing:
             return
         self._is_performing = True
@@ -120,7 +121,7 @@ class Edge:
             return []
 
     def _guarded(self, what: str, call: Callable[..., None], *arguments: Any) -> bool:
-        """Whether the node took it. A bug in one request must not end the others, a broken invariant must."""
+        """Whether it went well. A bug in one request must not end the others, a broken invariant must."""
         try:
             call(*arguments)
         except Exception as error:
@@ -151,7 +152,19 @@ class Edge:
         self._clients[client.id] = client
         self._clients_by_host[client.host] += 1
         self._guarded("connect", self.node.on_client_connected, client.id, client.listener, client.host)
+        self.end_turn()
         return True
+
+    def first_frame_bytes_max(self, listener: str) -> int:
+        """The largest request that a new connection may send, before a login if the listener wants one."""
+        if listener in self.node.config.listeners.sasl:
+            return min(self.request_bytes_max, self.node.config.connections.sasl_server_max_receive_size)
+        return self.request_bytes_max
+
+    def _limit_frames(self, output: LimitFrames) -> None:
+        client = self._clients.get(output.connection)
+        if client is not None:
+            client.limit_frames(output.bytes_max)
 
     def _is_protected(self, listener: str) -> bool:
         """Clients must not shut out brokers and the controller, who have a listener of their own."""
@@ -160,7 +173,7 @@ class Edge:
         return len(config.listeners) > 1 and listener in own
 
     def _make_room(self) -> None:
-        """The client that was silent for the longest time makes way."""
+        """Close the connection of the client that was silent for the longest time."""
         clients = [client for client in self._clients.values() if not self._is_protected(client.listener)]
         if clients:
             silent = min(clients, key=lambda client: client.last_active)
@@ -189,7 +202,7 @@ class Edge:
             client.close()
 
     def malformed(self, client: ClientConnection, why: MalformedRequest) -> None:
-        """What came cannot be cut into requests."""
+        """The stream cannot be cut into requests."""
         self._hang_up(client, f"malformed stream: {why}")
 
     def _hang_up(self, client: ClientConnection, reason: str) -> None:
@@ -209,14 +222,14 @@ class Edge:
         self.end_turn()
 
     def tend_idle_clients(self) -> None:
-        """Those that are silent for a while give their memory back; after too long they are hung up on."""
+        """Shrink the buffers of silent clients, and close connections that were silent for too long."""
         now = self.loop.time()
         limit_ms = self.node.config.connections.connections_max_idle_ms
         for client in list(self._clients.values()):
             idle_s = now - client.last_active
             is_stuck = client.is_closing and idle_s > HANG_UP_SECONDS_MAX
             if is_stuck or 0 <= limit_ms < idle_s * 1000:
-                client.abort()  # One that does not read would keep what was written to it for ever.
+                client.abort()  # a client that does not read would keep its answers in memory for ever
             elif idle_s > RESTING_SECONDS:
                 client.rest()
 
@@ -271,7 +284,7 @@ class Edge:
     # ---- ZooKeeper
 
     def begin(self, zk: ZooKeeperClient) -> None:
-        """ZooKeeper has given us a session: the node starts, and hears what became of it since."""
+        """ZooKeeper has given us a session: start the node, and pass on the events since."""
         self._zk = zk
         self._guarded("start", self.node.start)
         early, self._early = self._early, []
@@ -292,7 +305,7 @@ class Edge:
         self.end_turn()
 
     def _note_early(self, event: WatchEvent | SessionEvent) -> None:
-        """The node has not begun: it will hear of the last session only, from its beginning."""
+        """The node has not started yet: keep only the events of the newest session."""
         if isinstance(event, SessionExpired) or (isinstance(event, SessionConnected) and event.is_new):
             self._early = []
         if not isinstance(event, SessionExpired | WatchEvent):
@@ -305,10 +318,7 @@ class Edge:
 
     def _keep_session(self, output: KeepSession) -> None:
         assert self._zk is not None, "the node registers in a session"
-        try:
-            keep_session(Path(output.path), self._zk.session_id, self._zk.session_password)
-        except OSError as error:
-            log.warning("the session cannot be noted file=%s reason=%s", output.path, error)
+        self.on_keep_session(output, self._zk)
 
     def _zk_answered(self, token: int, result: Result) -> None:
         if not self.exit.done():

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FRAMES_PER_TURN = 64
-"""After so many requests of one connection the outputs go out, that nobody waits for a whole pipeline."""
+"""After this many requests of one connection outputs go out, so that nobody waits for a whole pipeline."""
 
 WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024
-"""A client that leaves more than this unread is read from no more until it catches up."""
+"""We stop reading from a client that leaves more than this unread."""
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -45,7 +45,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.id = 0
         self.host = ""
         self.last_active = 0.0
-        self._receive = ReceiveBuffer(edge.request_bytes_max)
+        self._receive = ReceiveBuffer(edge.first_frame_bytes_max(listener))
         self._transport: asyncio.Transport
         self._is_paused_by_node = False
         self._is_full = False
@@ -108,7 +108,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self.last_active = self._edge.loop.time()
 
     def pause(self, is_paused: bool) -> None:
-        """The node wants no more of this client, or wants it again."""
+        """Stop reading from this client, or go on."""
         self._is_paused_by_node = is_paused
         self._reconsider()
 
@@ -123,13 +123,17 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif not self._transport.is_closing():
             self._transport.pause_reading()
 
+    def limit_frames(self, bytes_max: int) -> None:
+        """From now on the client may send requests of this size."""
+        self._receive.limit(bytes_max)
+
     def rest(self) -> None:
         """The client is silent: keep no more memory for it than for a new one."""
         self._receive.give_back()
 
     @property
     def is_closing(self) -> bool:
-        """Whether we have hung up, and only what was written is still to go."""
+        """Whether the connection is closing: only what was written is still sent."""
         return self._transport.is_closing()
 
     def close(self) -> None:
@@ -161,7 +165,7 @@ class Listener:
         self._server = await loop.create_server(make, sock=self._socket, backlog=backlog)
 
     def close(self) -> None:
-        """Let nobody in any more; connections that stand are not touched."""
+        """Accept no more connections; open ones stay."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -180,7 +184,7 @@ def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except UnicodeError as error:
-        raise OSError(f"{host} is no name of a host") from error
+        raise OSError(f"{host} is not a host name") from error
     family, _, _, _, address = next((row for row in found if row[0] == socket.AF_INET), found[0])
     return family, address
 

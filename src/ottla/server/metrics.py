@@ -1,4 +1,4 @@
-"""``/metrics`` for Prometheus and ``/health`` for whoever restarts things, over the smallest possible HTTP.
+"""``/metrics`` for Prometheus and ``/health`` for whoever restarts things, over a minimal HTTP.
 
 Two pages, read-only, one answer a connection: that needs no web framework. Imported only when
 ``ottla.metrics.listener`` is set.
@@ -10,8 +10,8 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.gauges import METRICS, Metric, Sample
-from ottla.broker.node import NodeState
+from ottla.broker.observed.gauges import METRICS, Metric, Sample
+from ottla.broker.runtime.state import BrokerState
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -44,13 +44,13 @@ def _labels(sample: Sample) -> str:
 
 def health(node: "Node") -> tuple[bool, dict[str, object]]:
     """Whether the broker serves, and what a person wants to know first."""
-    serves = node.state is NodeState.RUNNING
+    serves = node.state is BrokerState.RUNNING
     return serves, {
         "status": "serving" if serves else "not serving",
         "state": node.state.value,
         "broker": node.broker_id,
-        "broker_epoch": node.registration.broker_epoch,
-        "cluster_id": node.cluster_id,
+        "broker_epoch": node.identity.broker_epoch,
+        "cluster_id": node.identity.cluster_id,
         "controller": node.controller.active_controller,
         "is_controller": node.controller.is_active,
         "zookeeper_connected": node.zk.is_connected,
@@ -91,7 +91,7 @@ class MetricsEndpoint:
     def _answer(self, asked: bytes) -> bytes:
         words = asked.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return _page("400 Bad Request", TEXT, "this is no HTTP request\n")
+            return _page("400 Bad Request", TEXT, "this is not an HTTP request\n")
         method, path = words[0], words[1].partition("?")[0]
         if method not in ("GET", "HEAD"):
             return _page("405 Method Not Allowed", TEXT, "only GET and HEAD are answered\n")

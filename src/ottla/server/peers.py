@@ -1,6 +1,8 @@
 """The other brokers' side of the edge: connections that the node asks for."""
 
 import asyncio
+import socket
+import struct
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.outputs import Buffer
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10.0
 RESPONSE_BYTES_MAX = 2**31 - 1
+_AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class PeerConnection(asyncio.BufferedProtocol):
@@ -76,12 +79,17 @@ class PeerConnection(asyncio.BufferedProtocol):
             self._transport.writelines(parts)
 
     def forget(self) -> None:
-        """The node wants no more of it."""
+        """Close, and report nothing more."""
         self._link = None
         if self._opening is not None:
             self._opening.cancel()
         self._abort()
 
     def _abort(self) -> None:
+        """Reset, and do not only close: the system would go on sending what it has, and a request that was
+        given up would come behind those that were sent over the next connection."""
         if self._transport is not None:
+            if not self._transport.is_closing():
+                own = self._transport.get_extra_info("socket")
+                own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             self._transport.abort()

@@ -1,4 +1,4 @@
-"""Ticks: one wake-up of the loop at the node's nearest deadline, never one a timer."""
+"""Ticks: one scheduled call at the node's nearest deadline, instead of one per timer."""
 
 import asyncio
 import time
@@ -45,7 +45,7 @@ class Ticker:
         self._tick()
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -1,4 +1,4 @@
-"""Slow work off the loop: a few threads, and the way back."""
+"""Slow work in a few threads; its outcome comes back to the loop."""
 
 import asyncio
 from collections.abc import Callable

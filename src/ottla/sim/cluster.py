@@ -8,18 +8,15 @@ from typing import Any
 from ottla.config.areas import BrokerConfig
 from ottla.config.broker_file import read_broker_file
 from ottla.model.ids import TopicPartition
-from ottla.sim.admin import Admin, Onlooker
-from ottla.sim.broker import SimBroker
-from ottla.sim.churn import PREFIX as CHURNED
-from ottla.sim.churn import Churn
-from ottla.sim.consumers import Consumer
-from ottla.sim.disks import Disks
-from ottla.sim.group_crew import Crew
-from ottla.sim.group_truth import GroupTruth
-from ottla.sim.groups import Member
-from ottla.sim.history import History, Violation
-from ottla.sim.network import Network
-from ottla.sim.own_workload import (
+from ottla.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.sim.faults.admin import Admin, Onlooker
+from ottla.sim.load.churn import PREFIX as CHURNED
+from ottla.sim.load.churn import Churn
+from ottla.sim.load.clients import Surroundings
+from ottla.sim.load.consumers import Consumer
+from ottla.sim.load.group_crew import Crew
+from ottla.sim.load.groups import Member
+from ottla.sim.load.own_workload import (
     STRATEGIES,
     GroupReading,
     OwnMember,
@@ -27,25 +24,30 @@ from ottla.sim.own_workload import (
     OwnReader,
     Reading,
 )
-from ottla.sim.plan import Shape, TopicKind, TopicShape
-from ottla.sim.producers import CarelessProducer, Producer
-from ottla.sim.scripts import play
-from ottla.sim.turn_checks import BROKER_PREFIX, TurnChecks
+from ottla.sim.load.producers import CarelessProducer, Producer
+from ottla.sim.load.transactions.crew import TransactionCrew
+from ottla.sim.machine.broker import SimBroker
+from ottla.sim.machine.disks import Disks
+from ottla.sim.machine.network import Network
+from ottla.sim.machine.zookeeper import ZooKeeperService
+from ottla.sim.plan import COPIES, WRITTEN, Shape, TopicKind, TopicShape
+from ottla.sim.truth.groups import GroupTruth
+from ottla.sim.truth.history import History, Violation
+from ottla.sim.truth.transactions import TransactionTruth
+from ottla.sim.truth.turns import BROKER_PREFIX, TurnChecks
+from ottla.sim.truth.znodes import ZnodeChecks
 from ottla.sim.world import MILLISECOND, SECOND, World
-from ottla.sim.znode_checks import ZnodeChecks
-from ottla.sim.zookeeper import ZooKeeperService
 from ottla.wire.keys import ApiKey
-from ottla.zookeeper import paths
+from ottla.znodes import paths
 
 PORT = 9092
 GROUP = "group-0"
 GROUP_PARTITIONS = 4
 """How many partitions the group shares, at most."""
 OWN_GROUP = "group-1"
-OFFSETS_TOPIC = "__consumer_offsets"
 PACE_MS = (500, 2_500)
 SHIFT_US = 4 * SECOND
-"""So long, at most, until it is asked again whether a producer ends and another goes on."""
+"""The longest time until the next check whether a new producer takes another's place."""
 
 
 class Cluster:
@@ -60,6 +62,7 @@ class Cluster:
         self.addresses = {
             number: (f"{BROKER_PREFIX}{number}", PORT) for number in range(1, shape.brokers + 1)
         }
+        self._around = Surroundings(world, self.network, self.addresses)
         self.brokers = {number: self._make_broker(number) for number in self.addresses}
         self.forgetful: list[SimBroker] = []
         """Brokers that lost what was not flushed and still count as in sync."""
@@ -77,20 +80,20 @@ class Cluster:
         for broker in self.brokers.values():
             broker.on_turn = self.checks.after_turn
             broker.on_answer = self.checks.on_answer
-        self.admin = Admin(world, self.network, "admin", self.addresses)
-        self.onlooker = Onlooker(world, self.network, "onlooker", self.addresses)
+        self.admin = Admin(self._around, "admin")
+        self.onlooker = Onlooker(self._around, "onlooker")
         self.churn: Churn | None = None
         self.producers: list[Producer] = []
         self.careless: list[CarelessProducer] = []
         self.consumers: list[Consumer] = []
         self.group = GroupTruth(world, GROUP)
-        self.crew = Crew(
-            world, self.network, self.addresses, self.group, lambda: self.partitions()[:GROUP_PARTITIONS]
-        )
+        self.crew = Crew(self._around, self.group, lambda: self.partitions()[:GROUP_PARTITIONS])
         self.own_producers: list[OwnProducer] = []
         self.own_readers: list[OwnReader] = []
         self.own_group = GroupReading(self.history, OWN_GROUP)
         self.own_members: list[OwnMember] = []
+        self.transaction_truth = TransactionTruth(self.history)
+        self.transactions = TransactionCrew(self._around, self.transaction_truth)
 
     @property
     def members(self) -> list[Member]:
@@ -119,6 +122,9 @@ class Cluster:
             "controlled.shutdown.retry.backoff.ms": "500",
             "offsets.topic.replication.factor": "3",
             "offsets.topic.num.partitions": "2",
+            "transaction.state.log.replication.factor": "3",
+            "transaction.state.log.num.partitions": "2",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
             "group.initial.rebalance.delay.ms": "100",
             "group.min.session.timeout.ms": "1000",
             "log.retention.check.interval.ms": "3000",
@@ -135,13 +141,12 @@ class Cluster:
         for broker in self.brokers.values():
             broker.start()
         self.await_(self.all_registered, 20 * SECOND, "all brokers are members")
-        for topic in self.shape.topics:
+        for topic in self.shape.all_topics:
             self._create_topic(topic)
 
     def _create_topic(self, topic: TopicShape) -> None:
-        done: list[Any] = []
-        play(self.admin, self.admin.create_topic(topic, self.shape), done.append)
-        self.await_(lambda: bool(done), 30 * SECOND, f"{topic.name} is created")
+        creation = self.admin.scripts.play(self.admin.create_topic(topic, self.shape))
+        self.await_(lambda: creation.is_done, 30 * SECOND, f"{topic.name} is created")
 
     def start_clients(self) -> None:
         partitions = self.partitions()
@@ -151,10 +156,8 @@ class Cluster:
         self.world.after(SHIFT_US, self._relieve)
         for number in range(self.shape.careless_producers):
             careless = CarelessProducer(
-                self.world,
-                self.network,
+                self._around,
                 f"careless-{number}",
-                self.addresses,
                 TopicPartition("topic-0", 0),
                 self.history,
                 self._pace_us(),
@@ -166,8 +169,10 @@ class Cluster:
         self._start_group()
         if self.shape.own_clients:
             self._start_own_clients([each for each in partitions if each.topic == "topic-0"])
+        if self.shape.writers:
+            self._start_transactions([each for each in partitions if each.topic == WRITTEN])
         if self.shape.churns:
-            self.churn = Churn(self.world, self.network, self.addresses, self.shape, self._id_of)
+            self.churn = Churn(self._around, self.shape, self._id_of)
             self.churn.start()
 
     def _pace_us(self) -> int:
@@ -175,9 +180,7 @@ class Cluster:
 
     def _start_consumer(self, partition: TopicPartition) -> None:
         consumer = Consumer(
-            self.world,
-            self.network,
-            self.addresses,
+            self._around,
             partition,
             self.kind_of(partition.topic),
             self.history,
@@ -188,10 +191,8 @@ class Cluster:
 
     def _start_producer(self, partition: TopicPartition) -> None:
         producer = Producer(
-            self.world,
-            self.network,
+            self._around,
             f"producer-{len(self.producers)}",
-            self.addresses,
             partition,
             self.history,
             self._pace_us(),
@@ -201,7 +202,7 @@ class Cluster:
         producer.start()
 
     def _relieve(self) -> None:
-        """A producer ends with its last answer, and another, of whom no leader has heard, goes on for it."""
+        """A producer ends after its last answer, and a new one, unknown to all leaders, takes its place."""
         at_work = [producer for producer in self.producers if not producer.is_stopped]
         if not at_work:
             return
@@ -216,20 +217,25 @@ class Cluster:
             self.crew.start(f"instance-{number}" if number < self.shape.static_members else None)
 
     def _start_own_clients(self, partitions: list[TopicPartition]) -> None:
-        world, network, addresses = self.world, self.network, self.addresses
         for number in range(2):
             name, pace_us = f"own-producer-{number}", self._pace_us()
-            producer = OwnProducer(world, network, name, addresses, partitions, self.history, pace_us)
+            producer = OwnProducer(self._around, name, partitions, self.history, pace_us)
             self.own_producers.append(producer)
             producer.start()
-        reader = OwnReader(world, network, addresses, partitions, self.history, self.checks.is_committed)
+        reader = OwnReader(self._around, partitions, self.history, self.checks.is_committed)
         self.own_readers.append(reader)
         reader.start()
-        strategies = world.chance.choice(STRATEGIES)
+        strategies = self.world.chance.choice(STRATEGIES)
         for number in range(self.shape.own_members):
-            member = OwnMember(world, network, number, addresses, "topic-0", self.own_group, strategies)
+            member = OwnMember(self._around, number, "topic-0", self.own_group, strategies)
             self.own_members.append(member)
             member.start()
+
+    def _start_transactions(self, written: list[TopicPartition]) -> None:
+        """A producer without transactions writes between the others' records."""
+        self._start_producer(self.world.chance.choice(written))
+        copies = [TopicPartition(COPIES, each.partition) for each in written]
+        self.transactions.begin(self.shape.writers, self.shape.copiers, written, copies)
 
     def readings(self) -> list[Consumer | Reading]:
         """Who reads which partition, and how far that has come."""
@@ -239,7 +245,10 @@ class Cluster:
     def clients(self) -> list[str]:
         """The hosts of all clients."""
         plain = (*self.producers, *self.careless, *self.consumers, *self.members)
-        own = (*self.own_producers, *self.own_readers, *self.own_members)
+        own = (
+            *(*self.own_producers, *self.own_readers, *self.own_members),
+            *(*self.transactions.programs, *self.transactions.readers),
+        )
         return [*(each.host for each in plain), *(each.host for each in own), "admin"]
 
     def await_(self, condition: Callable[[], bool], limit_us: int, what: str) -> None:
@@ -250,22 +259,22 @@ class Cluster:
     # -- what there is -----------------------------------------------------------------------
 
     def kind_of(self, topic: str) -> TopicKind:
-        """What may happen to a topic's records. Those of the groups are compacted, by each replica in its own
-        time: a clock that jumps by years makes their segments old enough to be rolled."""
-        if topic == OFFSETS_TOPIC:
+        """What may happen to a topic's records. Those of coordinators are compacted, by each replica in its
+        own time: a clock that jumps by years makes their segments old enough to be rolled."""
+        if topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
             return TopicKind.COMPACTED
-        return next((each.kind for each in self.shape.topics if each.name == topic), TopicKind.PLAIN)
+        return next((each.kind for each in self.shape.all_topics if each.name == topic), TopicKind.PLAIN)
 
     def partitions(self) -> list[TopicPartition]:
         """Those that clients work on."""
         return [
             TopicPartition(topic.name, partition)
-            for topic in self.shape.topics
+            for topic in self.shape.all_topics
             for partition in range(topic.partitions)
         ]
 
     def assignments(self) -> dict[TopicPartition, list[int]]:
-        """By ZooKeeper: every partition but those of topics that come and go, with its replicas."""
+        """The replicas of every partition according to ZooKeeper, except of topics that come and go."""
         found: dict[TopicPartition, list[int]] = {}
         for name in sorted(self.zookeeper.tree.nodes[paths.TOPICS].children):
             topic = self.topic_of(name)
@@ -321,7 +330,7 @@ class Cluster:
         return not broker.is_running and not broker.is_paused and broker not in self.forgetful
 
     def start_when_out_of_sync(self, broker: SimBroker) -> None:
-        """A broker that forgot may come back once nobody counts on what it held."""
+        """Start a broker that lost data once it is out of every ISR."""
         self.forgetful.append(broker)
         number = broker.config.broker_id
 
@@ -332,11 +341,13 @@ class Cluster:
                 self.world.after(SECOND // 2, look)
                 return
             for partition in counted_on:
-                # The last replica in sync forgot: nobody can promise anything any more (KIP-966).
+                # The last replica in sync lost its data: nothing can be promised any more (KIP-966).
                 self.world.tell(f"{partition} may have lost records: its last replica in sync forgot")
                 self.history.unclean.add(partition)
                 if partition.topic == OFFSETS_TOPIC:
                     self.group.is_void = self.own_group.is_void = True
+                if partition.topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+                    self.transaction_truth.is_void = True
             self.forgetful.remove(broker)
             broker.start()
 

@@ -1,4 +1,4 @@
-"""What a seed stands for: a cluster's shape, and the faults that will strike it, all drawn beforehand.
+"""What a seed means: a cluster's shape, and the faults that will strike it, all drawn beforehand.
 
 A plan can be made smaller (fewer faults, fewer brokers, less time) and played again: that is how a failing
 seed is shrunk.
@@ -16,7 +16,12 @@ FAULTS_MIN = 14
 
 
 KEPT = {"retention.ms": "-1"}
-"""A clock that jumps by years makes everything old; what must not go says so."""
+"""For topics whose records must stay although a clock jumps by years."""
+
+WRITTEN = "written-0"
+"""Where transactional programs write."""
+COPIES = "copies-0"
+"""Where copiers bring what was committed there."""
 
 
 class TopicKind(Enum):
@@ -56,14 +61,26 @@ class Shape:
     members: int = 0
     """Of the consumer group."""
     static_members: int = 0
-    """How many of them have an instance id, and so keep their share while they are away."""
+    """How many of them are static members."""
     churns: bool = False
     """Topics come and go."""
     own_clients: bool = False
     """Programs on Ottla's own client take part."""
     own_members: int = 0
     """Of a consumer group on Ottla's own client."""
+    writers: int = 0
+    """Programs with transactional ids that write."""
+    copiers: int = 0
+    """Programs with transactional ids that copy what those have committed."""
     settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def all_topics(self) -> tuple[TopicShape, ...]:
+        """With those that only transactional programs write to."""
+        if not self.writers:
+            return self.topics
+        own = (TopicShape(name, TopicKind.PLAIN, 2, KEPT) for name in (WRITTEN, COPIES))
+        return (*self.topics, *own)
 
 
 @dataclass(frozen=True)
@@ -137,6 +154,7 @@ def draw_shape(chance: Random) -> Shape:
     lag_ms = chance.choice([1_500, 3_000, 6_000])
     is_unclean = topics[-1].kind is TopicKind.UNCLEAN
     has_own = chance.random() < 0.4
+    has_transactions = chance.random() < 0.5
     return Shape(
         brokers=chance.choice([3, 3, 3, 4, 5]),
         topics=tuple(topics),
@@ -148,6 +166,8 @@ def draw_shape(chance: Random) -> Shape:
         churns=chance.random() < 0.3,
         own_clients=has_own,
         own_members=chance.choice([0, 2, 3]) if has_own else 0,
+        writers=chance.choice([1, 2, 3]) if has_transactions else 0,
+        copiers=chance.choice([0, 2, 3]) if has_transactions else 0,
         settings={
             "replica.lag.time.max.ms": str(lag_ms),
             "replica.fetch.wait.max.ms": str(chance.choice([500, 1_000, lag_ms // 2])),
@@ -157,6 +177,7 @@ def draw_shape(chance: Random) -> Shape:
             "auto.leader.rebalance.enable": chance.choice(["true", "false"]),
             "leader.imbalance.check.interval.seconds": "5",
             "ottla.decisions.enable": "true" if is_unclean or chance.random() < 0.2 else "false",
+            "ottla.guard.enable": chance.choice(["true", "true", "false"]),
         },
     )
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ottla.broker.controller_steps import TermEnded
+from ottla.broker.controlling.steps import TermEnded
 from ottla.model.errors import InvariantBroken, LogDirectoryFailed, MalformedRequest
 from ottla.sim.cluster import Cluster
-from ottla.sim.ending import Ending
-from ottla.sim.history import Violation
-from ottla.sim.nemesis import KINDS, Nemesis
+from ottla.sim.faults.nemesis import KINDS, Nemesis
 from ottla.sim.plan import FAULT_SECONDS, Plan, draw_plan
+from ottla.sim.truth.ending import Ending
+from ottla.sim.truth.history import Violation
 from ottla.sim.world import SECOND, World
 
 CRASHES = (
@@ -46,6 +46,8 @@ class Outcome:
     calls: Counter[str]
     trace: str
     elections: int = 0
+    transactions: int = 0
+    """Committed ones, as far as their programs were told."""
     failure: str | None = None
     story: list[str] = field(default_factory=list)
 
@@ -69,9 +71,9 @@ def run_seed(
 
 
 def run_plan(plan: Plan, listener: Callable[[str], None] | None = None) -> Outcome:
-    """Play a plan to its end. Garbage is collected once, when it is over: a run makes much, and is short.
+    """Play a plan to its end. Garbage is collected once, at the end: a run makes much of it, and is short.
 
-    What was there before is none of it, and is left out of that collection.
+    Objects from before the run are left out of that collection.
     """
     was_collecting = gc.isenabled()
     gc.disable()
@@ -112,6 +114,7 @@ def _play(plan: Plan, listener: Callable[[str], None] | None) -> Outcome:
         acknowledged=cluster.history.acknowledged,
         read=cluster.history.read,
         commits=cluster.group.commits,
+        transactions=cluster.transaction_truth.commits,
         faults=nemesis.injected,
         calls=cluster.calls(),
         trace=world.trace_hash(),

@@ -15,6 +15,8 @@ LESS: dict[str, Callable[[Shape], Shape]] = {
     "churn": lambda shape: replace(shape, churns=False),
     "careless": lambda shape: replace(shape, careless_producers=0),
     "topics": lambda shape: replace(shape, topics=shape.topics[:1]),
+    "copiers": lambda shape: replace(shape, copiers=0),
+    "transactions": lambda shape: replace(shape, writers=0, copiers=0),
     "directories": lambda shape: replace(shape, directories=1),
 }
 """What a workload can do without."""

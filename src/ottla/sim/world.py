@@ -1,4 +1,4 @@
-"""Virtual time: a heap of things to come, one source of chance, and the story of what happened."""
+"""Virtual time: a heap of things to come, one source of randomness, and the story of what happened."""
 
 import hashlib
 import heapq
@@ -8,7 +8,7 @@ from random import Random
 SECOND = 1_000_000
 MILLISECOND = 1_000
 ASK_US = 20 * MILLISECOND
-"""How often it is asked whether what is awaited has come."""
+"""How often an awaited condition is checked."""
 WALL_START_MS = 1_700_000_000_000
 
 
@@ -23,10 +23,10 @@ class World:
         self.busy_until_us = 0
         """Something is happening to the cluster until then: clients are in a hurry."""
         self.on_silence: Callable[[str, str], None] | None = None
-        """Called with who asked whom when a question stays without an answer."""
+        """Called with client and broker when a request stays unanswered."""
         self.story: list[str] = []
         self.listener: Callable[[str], None] | None = None
-        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._heap: list[tuple[int, int, Callable[[], object]]] = []
         self._order = 0
         self._heading = ""
         self._trace = hashlib.blake2b(digest_size=8)
@@ -35,7 +35,7 @@ class World:
     def now_ms(self) -> int:
         return self.now_us // MILLISECOND
 
-    def after(self, delay_us: int, run: Callable[[], None]) -> None:
+    def after(self, delay_us: int, run: Callable[[], object]) -> None:
         """Let this happen later; what is due at the same time happens in the order of its planning."""
         self._order += 1
         heapq.heappush(self._heap, (self.now_us + max(0, delay_us), self._order, run))
@@ -65,7 +65,7 @@ class World:
         return True
 
     def announce(self, line: str) -> None:
-        """A line that is told before the next one, if there is one."""
+        """A line that is printed before the next one, if there is a next one."""
         self._heading = line
 
     def tell(self, line: str) -> None:
@@ -89,7 +89,7 @@ class World:
         return self._trace.hexdigest()
 
     def between(self, low: int, high: int) -> int:
-        """What ``randint`` gives, by a shorter way: it is asked for every message."""
+        """Like ``randint``, but faster: it is called for every message."""
         count = high - low + 1
         bits = count.bit_length()
         drawn = self.chance.getrandbits(bits)

@@ -16,14 +16,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ottla.client.admin.topics import a_topic, create_topics, describe_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.errors import ClientError
-from ottla.client.fetching.offsets import LATEST, list_offsets
+from ottla.client.fetching.offsets import list_offsets
 from ottla.model.ids import TopicPartition
+from ottla.model.timestamps import LATEST
 from ottla.spark.errors import SparkRefused
-from ottla.spark.jobs.report import Report, Table, Tell
-from ottla.spark.jobs.streams import explained, spark_said
-from ottla.spark.offsets import to_json
+from ottla.spark.jobs.shared.report import Report, Table, Tell
+from ottla.spark.jobs.shared.streams import explained, spark_said
+from ottla.spark.read.offsets import to_json
 
 TOPIC = "demo-orders"
 PARTITIONS = 3

@@ -22,5 +22,10 @@ def refuse(name: str, value: str, why: str, remedy: str) -> OptionRefused:
     return OptionRefused(f"option {name}={value!r}: {why}", remedy)
 
 
+def refuse_name(name: str, why: str, remedy: str) -> OptionRefused:
+    """The error for an option that is not known here: its value, which may be a password, is never shown."""
+    return OptionRefused(f"option {name}: {why}", remedy)
+
+
 class DataLoss(SparkRefused):
     """Records that the query was to read are gone from the cluster."""

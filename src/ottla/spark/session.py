@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from ottla.launch.java import find_java, spark_environment
 from ottla.spark import register
-from ottla.spark.java_side import start_java
+from ottla.spark.runtime.java_side import start_java
 
 PACKAGES = ("ottla", "pyspark_ottla")
 LOCAL = "local[*]"
@@ -50,21 +50,27 @@ def spark_session(
         start_java(conf)
         spark = SparkSession.builder.config(conf=conf).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    if not _is_local(master):
+    if not _is_local(master) or os.environ["PYSPARK_PYTHON"] != sys.executable:
         ship_packages(spark)
     register(spark)
     return spark
 
 
 def ship_packages(spark: SparkSession) -> None:
-    """Hand our own source to every executor; what it depends on must be installed there."""
+    """Hand our own source to every executor; what it depends on must be installed there.
+
+    The driver's own workers, which plan streams, do not look at shipped files: they find it by their path.
+    """
     target = Path(tempfile.mkdtemp(prefix="ottla-spark-")) / "ottla.zip"
     root = Path(__file__).resolve().parent.parent.parent
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for file in sorted((root / package).rglob("*.py")):
                 archive.write(file, file.relative_to(root))
-    spark.sparkContext.addPyFile(str(target))
+    context = spark.sparkContext
+    context.addPyFile(str(target))
+    known = context.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(target), known]))
 
 
 def _is_local(master: str) -> bool:

@@ -10,8 +10,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ottla.spark.errors import SparkRefused
-from ottla.spark.options import a_flag, read_options
-from ottla.spark.schema import check_projection, check_written, read_schema
+from ottla.spark.options.read import a_flag, read_options
+from ottla.spark.options.schema import check_projection, check_written, read_schema
 
 
 class OttlaDataSource(DataSource):
@@ -27,20 +27,20 @@ class OttlaDataSource(DataSource):
         return read_schema(a_flag("includeHeaders", wanted))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from ottla.spark.reading import BatchReader
+        from ottla.spark.read.batch import BatchReader
 
         check_projection(schema)
         return BatchReader(read_options(self.options, is_stream=False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from ottla.spark.streaming import StreamReader
+        from ottla.spark.read.stream import StreamReader
 
         check_projection(schema)
         return StreamReader(read_options(self.options, is_stream=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from ottla.spark.write_options import write_options
-        from ottla.spark.writing import BatchWriter
+        from ottla.spark.options.write import write_options
+        from ottla.spark.write.sinks import BatchWriter
 
         if overwrite:
             raise SparkRefused("mode 'overwrite': what a topic holds stays there", "say .mode('append')")
@@ -49,13 +49,13 @@ class OttlaDataSource(DataSource):
         return BatchWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from ottla.spark.checkpoint import check_checkpoint
-        from ottla.spark.write_options import write_options
-        from ottla.spark.writing import StreamWriter
+        from ottla.spark.options.write import write_options
+        from ottla.spark.runtime.checkpoint import check_checkpoint
+        from ottla.spark.write.sinks import StreamWriter
 
         if (location := self.options.get("checkpointLocation")) is not None:
             check_checkpoint("checkpointLocation", location)
 
-        options = write_options(self.options)
+        options = write_options(self.options, is_stream=True)
         check_written(schema, options.topic, preserves_timestamp=options.preserve_timestamp)
         return StreamWriter(options, schema)

@@ -1,4 +1,4 @@
-"""A cluster that tests share: topics of their own for each, brokers to kill, and whole again afterwards."""
+"""A cluster that tests share: fresh topics for each, brokers to kill, and all brokers up again afterwards."""
 
 import itertools
 import re
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ottla.client.admin.topics import create_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.create_topics import CreatableTopic, CreatableTopicConfig
@@ -104,7 +104,7 @@ class ClusterUnderTest:
             if not process.is_running:
                 self.start(process.broker_id)
         if self._is_disturbed:
-            # One that was frozen may have lost its session: the others know it again a little later.
+            # A frozen broker may have lost its session: wait until the others know it again.
             self.cluster.await_members(frozenset(process.broker_id for process in self.cluster.brokers))
             self._is_disturbed = False
 
@@ -118,8 +118,16 @@ _numbers = itertools.count()
 
 @contextmanager
 def start_cluster(
-    brokers: int = 3, *, settings: Mapping[str, str] | None = None, data_dir: Path | None = None
+    brokers: int = 3,
+    *,
+    settings: Mapping[str, str] | None = None,
+    data_dir: Path | None = None,
+    zookeeper: str | None = None,
 ) -> Iterator[ClusterUnderTest]:
-    """A running cluster on free ports, in a temporary directory unless told otherwise."""
-    with Cluster(brokers, settings={**QUICK, **(settings or {})}, data_dir=data_dir, sync=False) as cluster:
+    """A running cluster on free ports, in a temporary directory unless told otherwise.
+
+    ``zookeeper`` is ``keeper``, ``apache`` or a connect string, as for ``ottla up``.
+    """
+    settings = {**QUICK, **(settings or {})}
+    with Cluster(brokers, settings=settings, data_dir=data_dir, sync=False, zookeeper=zookeeper) as cluster:
         yield ClusterUnderTest(cluster)

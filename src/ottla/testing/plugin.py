@@ -22,6 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "ottla_brokers", "how many brokers the cluster of the ottla fixture has", default=str(BROKERS)
     )
+    group.addoption("--ottla-zookeeper", default=None, help="keeper, apache or HOST:PORT (keeper)")
+    parser.addini("ottla_zookeeper", "which ZooKeeper: keeper, apache or HOST:PORT", default="")
     parser.addini("ottla_settings", "broker settings, one name=value a line", type="linelist", default=[])
 
 
@@ -33,6 +35,7 @@ def ottla_cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
 
     config = request.config
     brokers = config.getoption("--ottla-brokers") or int(config.getini("ottla_brokers"))
+    zookeeper = config.getoption("--ottla-zookeeper") or config.getini("ottla_zookeeper") or None
     settings = {}
     for line in config.getini("ottla_settings"):
         name, equals, value = line.partition("=")
@@ -40,7 +43,7 @@ def ottla_cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
             raise pytest.UsageError(f"ottla_settings: {line!r} is not name=value")
         settings[name.strip()] = value.strip()
     try:
-        with start_cluster(brokers, settings=settings) as cluster:
+        with start_cluster(brokers, settings=settings, zookeeper=zookeeper) as cluster:
             yield cluster
     except LaunchRefused as refused:
         pytest.fail(f"the cluster did not start: {refused}", pytrace=False)

@@ -1,1 +1,1 @@
-"""Bytes to messages and back: Kafka's whole protocol, without a socket in sight."""
+"""Bytes to messages and back: Kafka's whole protocol, without input or output."""

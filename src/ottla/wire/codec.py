@@ -4,8 +4,8 @@ import struct
 from typing import TypeVar
 
 from ottla.model.errors import MalformedRequest
-from ottla.wire.decoder import compile_decoder
-from ottla.wire.encoder import UnsupportedVersion, compile_encoder
+from ottla.wire.compiler.decoder import compile_decoder
+from ottla.wire.compiler.encoder import UnsupportedVersion, compile_encoder
 from ottla.wire.fields import Decoder, Encoder, Message
 from ottla.wire.primitives import Buffer
 

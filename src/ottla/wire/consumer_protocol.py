@@ -1,7 +1,7 @@
 """What the members of a consumer group tell one another through JoinGroup and SyncGroup.
 
 Both blobs begin with their version as two bytes. A version newer than ours is read as the newest that we
-know: later versions only add fields behind.
+know: later versions only add fields at the end.
 """
 
 import struct
@@ -58,8 +58,8 @@ def decode_subscription(blob: Buffer) -> ConsumerProtocolSubscription:
 
 
 def decode_subscribed_topics(blob: Buffer) -> tuple[str, ...]:
-    """The topics of a member's metadata, as a coordinator reads them: what stands behind them is the members'
-    own affair, and some clients leave out what the version that they name should have there."""
+    """The topics in a member's metadata. The coordinator reads nothing behind them: some clients leave
+    out fields that the version they name should have."""
     if len(blob) < _VERSION.size:
         raise MalformedRequest("a consumer protocol blob without its version")
     return decode(ConsumerProtocolSubscription, 0, blob, _VERSION.size).topics

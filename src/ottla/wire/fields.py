@@ -10,7 +10,7 @@ A field's Python type says how it is written, ``Annotated`` says when::
 ``str``, ``bytes``, ``bool`` and ``float`` (64 bits) stand for themselves, ``tuple[x, ...]`` is an array
 of numbers or strings, ``list[X]`` an array of structs, ``X`` one struct. A type that may be ``None`` is
 nullable in all versions of its field, unless ``nullable(first)`` says since when. A field that a version
-lacks keeps its default when that version is read.
+lacks keeps its default when that version is read. The versions of a whole message are in ``versions.py``.
 """
 
 from collections.abc import Callable
@@ -21,6 +21,7 @@ import msgspec
 
 from ottla.wire.keys import ApiKey
 from ottla.wire.primitives import Buffer
+from ottla.wire.versions import API_VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ def tag(number: int) -> Tag:
     return Tag(number)
 
 
+_KEYS = {key.spelling: key for key in ApiKey}
+
 Encoder: TypeAlias = Callable[[Any], list[Buffer]]
 Decoder: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 
@@ -126,11 +129,11 @@ class Spec:
 
 
 class Struct(msgspec.Struct, gc=False):
-    """A struct of the protocol, the same class in all versions. It never stands in a reference cycle."""
+    """A struct of the protocol, the same class in all versions. It is never part of a reference cycle."""
 
 
 class FrozenStruct(msgspec.Struct, gc=False, frozen=True):
-    """A struct that stands alone in another one; it does not change, so that one default serves all."""
+    """A single struct inside another one. It is immutable, so that one default serves all."""
 
 
 class Message(Struct):
@@ -139,9 +142,20 @@ class Message(Struct):
     spec: ClassVar[Spec]
 
 
-class Request(Message):
+class _OfApi(Message):
+    """A message named after its API, ``LeaderAndIsrRequest``: what holds for it follows from its name."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        key = _KEYS.get(cls.__name__.removesuffix("Request").removesuffix("Response"))
+        if key is not None:
+            first, last, flexible = API_VERSIONS[key]
+            cls.spec = Spec(versions=(first, last), flexible=flexible, api_key=key)
+
+
+class Request(_OfApi):
     """What a client, or another broker, asks."""
 
 
-class Response(Message):
+class Response(_OfApi):
     """What is answered."""

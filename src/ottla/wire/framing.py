@@ -3,10 +3,10 @@
 The edge asks for room (``get_buffer``), reports what came (``received``), then takes frames until there is
 none. A frame is a view into the buffer, valid until the next ``get_buffer``, or for good after ``let_go``.
 
-While a big frame is on its way no more is asked for than the rest of it, and at any other time no more than
-a small buffer holds: so hardly anything is ever moved. A connection that keeps filling that buffer, as one
-with many requests in flight does, gets a larger one, so that one turn serves many of them. The buffer grows
-with the bytes that really came, not with what a size promises, and is given back when the connection is idle.
+While a big frame is arriving, only the rest of it is asked for; otherwise only what a small buffer holds. So
+bytes are hardly ever moved. A connection that keeps filling that buffer, as one with many requests in flight
+does, gets a larger one, so that one turn serves many of them. The buffer grows with the bytes that arrived,
+not with the announced size, and is given back when the connection is idle.
 """
 
 import struct
@@ -43,7 +43,7 @@ class ReceiveBuffer:
         """How much is asked for at once; twice as much after frames that filled it."""
         self._is_filled = False
         self._need = 0
-        """How long, with its size, the frame at the start is that is not yet whole; 0 if not known."""
+        """The length, with its size field, of the incomplete frame at the start; 0 if not known."""
 
     def __len__(self) -> int:
         """How many bytes wait to be handled."""
@@ -89,6 +89,10 @@ class ReceiveBuffer:
         self._need = 0
         self._start = stop
         return self._view[start + 4 : stop]
+
+    def limit(self, frame_bytes_max: int) -> None:
+        """Frames up to this size are taken from now on."""
+        self._frame_bytes_max = frame_bytes_max
 
     def let_go(self) -> None:
         """Somebody keeps the last frame: what comes next is received elsewhere."""

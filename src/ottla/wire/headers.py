@@ -1,16 +1,16 @@
 """Request and response headers, and whole frames: size, header, body.
 
 Flexible versions have a tag block behind the header; a request's client id is never compact, and the
-response to ApiVersions never has the block, because its reader cannot know yet what the broker speaks.
+response to ApiVersions never has the block, because its reader does not know the broker's versions yet.
 """
 
 import struct
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.model.errors import MalformedRequest
-from ottla.wire.caches import NULLABLE_STRINGS
 from ottla.wire.codec import decode, encode
-from ottla.wire.decoder import skip_tags
+from ottla.wire.compiler.caches import NULLABLE_STRINGS
+from ottla.wire.compiler.decoder import skip_tags
 from ottla.wire.fields import Message, Request, Response
 from ottla.wire.keys import ApiKey
 from ottla.wire.primitives import Buffer
@@ -91,16 +91,20 @@ def response_correlation_id(frame: Buffer) -> int:
     return correlation_id
 
 
-def decode_response(cls: type[_R], version: int, frame: Buffer) -> tuple[int, _R]:
-    """A response without its size: the number of its request, and the message."""
-    correlation_id = response_correlation_id(frame)
+def response_body(cls: type[_R], version: int, frame: Buffer) -> _R:
+    """The message of a response without its size."""
     position = _CORRELATION_ID.size
     if cls.spec.is_flexible(version) and cls.spec.api_key != ApiKey.API_VERSIONS:
         try:
             position = skip_tags(frame, position)
         except IndexError as error:
             raise MalformedRequest("the response ends inside its header") from error
-    return correlation_id, decode(cls, version, frame, position)
+    return decode(cls, version, frame, position)
+
+
+def decode_response(cls: type[_R], version: int, frame: Buffer) -> tuple[int, _R]:
+    """A response without its size: the number of its request, and the message."""
+    return response_correlation_id(frame), response_body(cls, version, frame)
 
 
 def _api_key(message: Message) -> int:

@@ -68,3 +68,8 @@ class ApiKey(IntEnum):
     ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+
+    @property
+    def spelling(self) -> str:
+        """``LEADER_AND_ISR`` as Kafka writes it: ``LeaderAndIsr``."""
+        return "".join(word.capitalize() for word in self.name.split("_"))

@@ -50,11 +50,11 @@ INT32: Final = struct.Struct(">i")
 
 
 def java_length(text: str) -> int:
-    """How long Java finds a text: what lies beyond the first 65,536 characters of Unicode counts twice."""
+    """The length of a text in Java: characters outside the basic plane count twice."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def fits_string(text: str, and_bytes: int = 0) -> bool:
-    """Can a string of the protocol hold this text, and so many bytes more? What was no UTF-8 has grown."""
+    """Does this text, and so many bytes more, fit into a string of the protocol?"""
     room = STRING_BYTES_MAX - and_bytes
     return len(text) * 4 <= room or len(text.encode("utf-8", "replace")) <= room

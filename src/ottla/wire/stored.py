@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, TypeVar
 
 from ottla.model.errors import MalformedRequest
 from ottla.wire.codec import decode, encode_bytes
-from ottla.wire.fields import Message, Spec, Struct, between, i8, i16, i32, i64, since
+from ottla.wire.fields import Message, Spec, Struct, between, i8, i16, i32, i64, since, tag
 from ottla.wire.primitives import Buffer
 
 _VERSION: Final = struct.Struct(">h")
@@ -88,7 +88,10 @@ class PartitionsSchema(Struct):
 
 
 class TransactionLogValue(Message):
-    """The state of a transaction. Kafka 3.9 in ZooKeeper mode writes version 0."""
+    """The state of a transaction. Kafka 3.9 in ZooKeeper mode writes version 0.
+
+    The tagged fields of version 1 are KIP-890's and KIP-939's; Kafka 3.9 skips them.
+    """
 
     spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1)
 
@@ -99,6 +102,8 @@ class TransactionLogValue(Message):
     transaction_partitions: list[PartitionsSchema] | None = []
     transaction_last_update_timestamp_ms: i64 = 0
     transaction_start_timestamp_ms: i64 = 0
+    next_producer_id: Annotated[i64, since(1), tag(1)] = -1
+    next_producer_epoch: Annotated[i16, since(1), tag(3)] = -1
 
 
 TRANSACTION_STATES: Final = (

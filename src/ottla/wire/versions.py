@@ -1,7 +1,6 @@
 """Which versions of which API Kafka 3.9 has, and since when they are flexible.
 
-The request's header must be read before the table of its API is, so these facts stand here once more;
-a test holds them against the tables.
+The header of a request must be read before the table of its API is loaded, so these facts are here.
 """
 
 from typing import Final, NamedTuple
@@ -40,7 +39,7 @@ API_VERSIONS: Final[dict[int, ApiVersionRange]] = {
     ApiKey.CREATE_TOPICS: ApiVersionRange(0, 7, 5),
     ApiKey.DELETE_TOPICS: ApiVersionRange(0, 6, 4),
     ApiKey.DELETE_RECORDS: ApiVersionRange(0, 2, 2),
-    ApiKey.INIT_PRODUCER_ID: ApiVersionRange(0, 5, 2),
+    ApiKey.INIT_PRODUCER_ID: ApiVersionRange(0, 6, 2),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ApiVersionRange(0, 4, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: ApiVersionRange(0, 5, 3),
     ApiKey.ADD_OFFSETS_TO_TXN: ApiVersionRange(0, 4, 3),

@@ -21,6 +21,20 @@ STAT_BYTES: Final = 90
 """What a result takes besides a node's data."""
 
 
+NODE_BYTES_SURE: Final = 1_000_000
+"""A node that every ZooKeeper takes."""
+LOST_MAX: Final = 3
+
+
+def is_lost_for_good(node_bytes: int, lost: int) -> bool:
+    """Whether a write that was lost so often must not be tried again.
+
+    A server hangs up on what exceeds its ``jute.maxbuffer``, a mebibyte by default: trying again would take
+    the session along, and with it everything that this broker has to do in ZooKeeper.
+    """
+    return node_bytes > NODE_BYTES_SURE and lost >= LOST_MAX
+
+
 def plan_reads(ops: Iterable[ReadOp], *, data_bytes: int = 200) -> list[MultiRead]:
     """``MultiRead`` requests for all of these, in order; ``data_bytes`` is what one is expected to hold."""
     reply_bytes = STAT_BYTES + data_bytes

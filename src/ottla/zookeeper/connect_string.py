@@ -32,7 +32,7 @@ def parse_connect_string(text: str) -> Ensemble:
     servers, slash, rest = text.strip().partition("/")
     chroot = (slash + rest).rstrip("/")
     if "//" in chroot or any(part in (".", "..") for part in chroot.split("/")):
-        raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {chroot!r} is no path")
+        raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {chroot!r} is not a path")
     hosts = tuple(_host(part.strip(), text) for part in servers.split(",") if part.strip())
     if not hosts:
         raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: write host:port[,host:port][/chroot]")
@@ -44,12 +44,12 @@ def _host(part: str, text: str) -> Host:
     if part.startswith("["):
         name, bracket, rest = part[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {part!r} is no host")
+            raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {part!r} is not a host")
         port = rest[1:] or port
     elif part.count(":") == 1:
         name, port = part.split(":")
     if not name or any(c.isspace() for c in name):
-        raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {part!r} is no host")
+        raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {part!r} is not a host")
     if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
-        raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {port!r} is no port")
+        raise ValueError(f"{text!r} does not name a ZooKeeper ensemble: {port!r} is not a port")
     return Host(name, int(port))

@@ -15,7 +15,7 @@ STAT_SIZE = STAT.size
 
 
 class MalformedReply(MalformedRequest):
-    """The server sent bytes that are no answer of its protocol: hang up on it."""
+    """The server sent bytes that are not an answer of its protocol: hang up."""
 
 
 class Cursor:
@@ -46,7 +46,7 @@ class Cursor:
         return value  # type: ignore[no-any-return]
 
     def flag(self) -> bool:
-        """One byte, nought or one."""
+        """One byte, 0 or 1."""
         if self.position >= len(self.frame):
             raise MalformedReply("a flag is cut off")
         value = self.frame[self.position]
@@ -54,7 +54,7 @@ class Cursor:
         return value != 0
 
     def buffer(self) -> bytes | None:
-        """A counted piece of bytes; a count of -1 stands for none."""
+        """Bytes with a count before them; a count of -1 means null."""
         size = self.int32()
         if size == -1:
             return None
@@ -66,11 +66,11 @@ class Cursor:
         return value
 
     def text(self) -> str:
-        """A counted piece of UTF-8."""
+        """UTF-8 with a count before it."""
         try:
             return (self.buffer() or b"").decode()
         except UnicodeDecodeError as problem:
-            raise MalformedReply(f"a text is no UTF-8: {problem}") from None
+            raise MalformedReply(f"a text is not UTF-8: {problem}") from None
 
     def count(self, item_size_min: int) -> int:
         """How many items follow; no more than can be in what is left."""

@@ -152,7 +152,7 @@ class Exists(Struct, frozen=True):
 
 
 class GetChildren(Struct, frozen=True):
-    """List the names of a node's children, in no order."""
+    """List the names of a node's children, in any order."""
 
     path: str
     watch: bool = False
@@ -225,7 +225,7 @@ class Deleted(Struct, frozen=True, gc=False):
 
 
 class DataSet(Struct, frozen=True, gc=False):
-    """The data were replaced; the stat is the one after it."""
+    """The data were replaced; this is the stat afterwards."""
 
     stat: Stat
 
@@ -276,8 +276,8 @@ class Synced(Struct, frozen=True, gc=False):
 class Failed(Struct, frozen=True, gc=False):
     """ZooKeeper refused: nothing was changed.
 
-    Before anything is sent, ``BAD_ARGUMENTS`` means a path that is none and ``MARSHALLING_ERROR`` a
-    request that the server would not take; after it, ``MARSHALLING_ERROR`` means an answer over the limit.
+    Before anything is sent, ``BAD_ARGUMENTS`` means an invalid path and ``MARSHALLING_ERROR`` a
+    request larger than the server takes; after it, ``MARSHALLING_ERROR`` means an answer over the limit.
     """
 
     code: ZkCode

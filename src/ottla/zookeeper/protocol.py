@@ -87,7 +87,7 @@ CODES: Final[dict[type[Any], int]] = {
     Create: OpCode.CREATE_2,
     Delete: OpCode.DELETE,
     SetData: OpCode.SET_DATA,
-    Check: OpCode.MULTI,  # the server knows it only inside of one
+    Check: OpCode.MULTI,  # the server knows it only inside a multi
     GetData: OpCode.GET_DATA,
     Exists: OpCode.EXISTS,
     GetChildren: OpCode.GET_CHILDREN_2,
@@ -98,7 +98,7 @@ CODES: Final[dict[type[Any], int]] = {
     MultiRead: OpCode.MULTI_READ,
 }
 READS: Final = frozenset({GetData, Exists, GetChildren, GetAcl, Sync, MultiRead})
-"""Operations that change nothing, so that asking twice is as good as asking once."""
+"""Operations that change nothing and may be repeated."""
 
 _pack_int = INT.pack
 
@@ -166,7 +166,7 @@ def _buffer(data: bytes | None) -> bytes:
 
 def _version(version: int) -> bytes:
     if version < 0 and version is not ANY_VERSION:
-        raise InvariantBroken(f"version {version} is no version: say ANY_VERSION if any will do")
+        raise InvariantBroken(f"version {version} is not a version: use ANY_VERSION for any")
     return _pack_int(version)
 
 

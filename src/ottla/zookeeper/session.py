@@ -62,12 +62,12 @@ REQUEST_BYTES_MAX: Final = 1_048_575
 """The server's default ``jute.maxbuffer``: it hangs up on anything longer."""
 CONNECT_MS_MIN: Final = 250
 REFUSALS_TO_BE_SURE: Final = 3
-"""Once, or twice, a connection may break that was about to be taken."""
+"""A connection may break once or twice just before it is taken over."""
 STABLE_MS: Final = 1_000
-"""After a connection that held so long, all servers are tried anew without a pause."""
+"""After a connection that lasted this long, all servers are tried again without a pause."""
 NO_PASSWORD: Final = bytes(16)
 LOGIN_DEMANDED: Final = (
-    "the servers demand a login, and brokers have none; let ZooKeeper take sessions without"
+    "the servers demand a login, and brokers have none; let ZooKeeper accept sessions without one"
     " (sessionRequireClientSASLAuth, enforce.auth.enabled)"
 )
 
@@ -94,7 +94,7 @@ class OpenConnection:
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """Drop the present connection or attempt, and report nothing more of it."""
+    """Drop the connection or the attempt, and report nothing more about it."""
 
     reason: str
 
@@ -139,7 +139,8 @@ class Session:
         self._auth = list(config.auth)
         self._queue = RequestQueue()
         self._reader = FrameReader(config.reply_bytes_max)
-        self._host = config.ensemble.hosts[0]
+        self.host = config.ensemble.hosts[0]
+        """The server that is talked to, or was last."""
         self._out: list[bytes] = []
         self._events: list[Event] = []
         self._watch_chunks_pending = 0
@@ -252,7 +253,7 @@ class Session:
                 self._hang_up(f"nothing was heard for {now_ms - self._last_heard_ms} ms", now_ms)
             elif now_ms - self._last_sent_ms >= self.timeout_ms // 3:
                 self._out.append(frame_ping())
-                self._last_sent_ms = now_ms  # even if it waits for a connection that takes no more
+                self._last_sent_ms = now_ms  # even while the connection takes no more bytes
 
     def next_tick_ms(self) -> int | None:
         """When ``tick`` must be called at the latest."""
@@ -285,11 +286,11 @@ class Session:
 
     def _open(self, now_ms: int) -> None:
         self.state = State.CONNECTING
-        self._host = self.ring.next_host()
+        self.host = self.ring.next_host()
         self._deadline_ms = now_ms + max(self.timeout_ms // len(self.ring), CONNECT_MS_MIN)
-        self._is_probe = self._host not in self._probed and self._history_may_be_gone(now_ms)
-        (self._probed.add if self._is_probe else self._probed.discard)(self._host)
-        self._events.append(OpenConnection(self._host))
+        self._is_probe = self.host not in self._probed and self._history_may_be_gone(now_ms)
+        (self._probed.add if self._is_probe else self._probed.discard)(self.host)
+        self._events.append(OpenConnection(self.host))
 
     def _history_may_be_gone(self, now_ms: int) -> bool:
         """Servers refuse, without a word, a client that saw a later transaction than they know.
@@ -300,14 +301,14 @@ class Session:
         is behind.
         """
         is_silent = now_ms - self._last_contact_ms > self.timeout_ms
-        return self.session_id != 0 and is_silent and self._host in self._refused_by
+        return self.session_id != 0 and is_silent and self.host in self._refused_by
 
     def _is_behind_after_refusal(self) -> bool:
         """A server hung up in the handshake; whether none is left that might still know our history."""
-        self._refused_by.add(self._host)
-        if self._host in self._knows_us:
-            self._knows_us.discard(self._host)
-            self._behind[self._host] += not self._is_probe
+        self._refused_by.add(self.host)
+        if self.host in self._knows_us:
+            self._knows_us.discard(self.host)
+            self._behind[self.host] += not self._is_probe
         return all(self._behind[host] >= REFUSALS_TO_BE_SURE for host in self._refused_by)
 
     def _on_handshake(self, frame: bytes | Oversize, now_ms: int) -> None:
@@ -321,7 +322,7 @@ class Session:
         elif is_read_only:
             self._hang_up("it is read-only, as it has no quorum", now_ms)
         elif self._is_probe:
-            self._knows_us.add(self._host)
+            self._knows_us.add(self.host)
             self._hang_up("it may be behind what the session has seen", now_ms)
         else:
             self._connected(session_id, password, timeout_ms, now_ms)
@@ -392,7 +393,7 @@ class Session:
             raise
 
     def _on_oversize(self, frame: Oversize) -> None:
-        """The answer is longer than we take: its asker hears so, the rest of it is skipped."""
+        """The answer is larger than we accept: the caller hears so, and the rest is skipped."""
         xid, _, _ = read_header(frame.header)
         request = self._queue.answered(xid)
         if request.op is None:
@@ -400,7 +401,7 @@ class Session:
         self._complete_unreadable(request)
 
     def _complete_unreadable(self, request: Request) -> None:
-        """There is an answer, but not for us. A read is not asked again: it would be answered so again."""
+        """The answer is too large to read. A read is not repeated: it would get the same answer."""
         outcome = Failed(ZkCode.MARSHALLING_ERROR) if request.is_read else Lost(True)
         self._events.append(Completed(request.token, outcome))
 
@@ -413,19 +414,19 @@ class Session:
     def _lose_connection(self, reason: str, now_ms: int) -> None:
         was_connected = self.state is State.CONNECTED
         if self.state is State.CONNECTING:
-            self._knows_us.discard(self._host)  # it ended since, and may be another
+            self._knows_us.discard(self.host)  # it ended since, and may be another
         self._out.clear()
         self.state = State.WAITING
         if was_connected:
             if now_ms - self._connected_ms >= STABLE_MS:
                 self.ring.was_stable()
-            self._events.append(SessionSuspended(f"{self._host}: {reason}"))
+            self._events.append(SessionSuspended(f"{self.host}: {reason}"))
             was_closing = any(request.code == OpCode.CLOSE for request in self._queue.in_flight)
             self._complete_lost(self._queue.connection_lost())
             if was_closing:
                 self._finish("the connection broke while the session was closed")
                 return
-        self._deadline_ms = now_ms + self.ring.failed(self._host, reason)
+        self._deadline_ms = now_ms + self.ring.failed(self.host, reason)
         if self._deadline_ms == now_ms:
             self._open(now_ms)
 

@@ -6,10 +6,17 @@ import faulthandler
 import signal
 import sys
 
-from chaos.workers import churn, member, producer, reader
+from chaos.workers import churn, committed, copier, member, producer, reader
 from chaos.workers.common import Orders, Task
 
-KINDS = {"producer": producer.work, "reader": reader.work, "member": member.work, "churn": churn.work}
+KINDS = {
+    "producer": producer.work,
+    "reader": reader.work,
+    "member": member.work,
+    "churn": churn.work,
+    "copier": copier.work,
+    "committed": committed.work,
+}
 
 
 def main() -> None:

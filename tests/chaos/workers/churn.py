@@ -12,7 +12,7 @@ from chaos.history import HistoryFile
 from chaos.workers.common import Orders, Task
 from ottla.client.admin.cluster import alter_partition_reassignments, elect_leaders
 from ottla.client.admin.topics import a_topic, create_partitions, create_topics, delete_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.config import ClientConfig, parse_bootstrap_servers
 from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.workers.written import Written
-from support.java_harness import JavaHarness
+from support.processes.java_harness import JavaHarness
 
 ROW = struct.Struct(">ii")
 DONE = struct.Struct(">qqi")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.workers.written import Written
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.config import ClientConfig, parse_bootstrap_servers
 from ottla.client.producing.batches import Delivery
 

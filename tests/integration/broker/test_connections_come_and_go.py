@@ -12,17 +12,17 @@ import pytest
 from ottla.wire.apis.api_versions import ApiVersionsRequest
 from ottla.wire.apis.metadata import MetadataRequest
 from ottla.wire.headers import frame_request
-from support.ottla_broker import OttlaBroker
-from support.waiting import wait_until
-from support.wire_client import WireClient
-from support.zookeeper_chroots import Chroots
+from support.processes.ottla_broker import OttlaBroker
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
+from support.zookeeper.chroots import Chroots
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 @pytest.fixture
-def broker(_chroots: Chroots, tmp_path: Path) -> Iterator[OttlaBroker]:
-    running = OttlaBroker(0, _chroots.make().connect, None, tmp_path / "data")
+def broker(chroots: Chroots, tmp_path: Path) -> Iterator[OttlaBroker]:
+    running = OttlaBroker(0, chroots.make().connect, None, tmp_path / "data")
     try:
         running.start()
         yield running

@@ -9,10 +9,10 @@ import pytest
 
 from ottla.wire.apis.api_versions import ApiVersionsRequest
 from ottla.wire.apis.metadata import MetadataRequest
-from support.ottla_broker import OttlaBroker, ottla_brokers
-from support.waiting import wait_until
-from support.wire_client import WireClient
-from support.zookeeper_chroots import Chroots
+from support.processes.ottla_broker import OttlaBroker, ottla_brokers
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
+from support.zookeeper.chroots import Chroots
 
 pytestmark = pytest.mark.java
 
@@ -20,10 +20,10 @@ ALL_TOPICS = MetadataRequest(topics=None)
 
 
 @pytest.fixture(scope="module")
-def broker(_chroots: Chroots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaBroker]:
+def broker(chroots: Chroots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaBroker]:
     one = OttlaBroker(
         1,
-        _chroots.make().connect,
+        chroots.make().connect,
         log_dir=tmp_path_factory.mktemp("edge") / "data",
         socket_request_max_bytes=1_000_000,
         connections_max_idle_ms=3_000,

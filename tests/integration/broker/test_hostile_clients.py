@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.wire.apis.metadata import MetadataRequest
-from support.ottla_broker import OttlaBroker, ottla_brokers
-from support.wire_client import WireClient
-from support.zookeeper_chroots import Chroots
+from support.processes.ottla_broker import OttlaBroker, ottla_brokers
+from support.wire.client import WireClient
+from support.zookeeper.chroots import Chroots
 
 pytestmark = pytest.mark.java
 
@@ -29,8 +29,8 @@ MEMORY_GROWTH_KB_MAX = 60_000
 
 
 @pytest.fixture(scope="module")
-def broker(_chroots: Chroots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaBroker]:
-    one = OttlaBroker(1, _chroots.make().connect, log_dir=tmp_path_factory.mktemp("hostile") / "data")
+def broker(chroots: Chroots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaBroker]:
+    one = OttlaBroker(1, chroots.make().connect, log_dir=tmp_path_factory.mktemp("hostile") / "data")
     with ottla_brokers(one):
         yield one
 
@@ -41,7 +41,7 @@ def memory_kb(broker: OttlaBroker) -> int:
 
 def attackers(broker: OttlaBroker, frames: int) -> list[subprocess.Popen[bytes]]:
     """Processes that send so many hostile frames."""
-    command = [sys.executable, "-m", "support.hostile", str(broker.port), str(frames // ATTACKERS)]
+    command = [sys.executable, "-m", "support.wire.hostile", str(broker.port), str(frames // ATTACKERS)]
     return [subprocess.Popen([*command, str(seed)], cwd=TESTS) for seed in range(ATTACKERS)]
 
 

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from support.ottla_broker import OttlaBroker, ottla_brokers
-from support.waiting import wait_until
-from support.zookeeper_chroots import Chroots
+from support.processes.ottla_broker import OttlaBroker, ottla_brokers
+from support.running.waiting import wait_until
+from support.zookeeper.chroots import Chroots
 
 pytestmark = pytest.mark.java
 
@@ -91,8 +91,8 @@ def everything(broker: OttlaBroker) -> dict[tuple[int, int], bytes]:
 
 
 @pytest.fixture
-def broker(_chroots: Chroots, tmp_path: Path) -> Iterator[OttlaBroker]:
-    one = OttlaBroker(1, _chroots.make().connect, log_dir=tmp_path / "data", **SMALL_SEGMENTS)
+def broker(chroots: Chroots, tmp_path: Path) -> Iterator[OttlaBroker]:
+    one = OttlaBroker(1, chroots.make().connect, log_dir=tmp_path / "data", **SMALL_SEGMENTS)
     with ottla_brokers(one):
         yield one
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
-from support.ottla_broker import OttlaBroker
-from support.waiting import wait_until
+from support.processes.ottla_broker import OttlaBroker
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

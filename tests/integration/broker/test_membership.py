@@ -8,10 +8,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from ottla.wire.apis.metadata import MetadataRequest
-from support.ottla_broker import OttlaBroker
-from support.waiting import wait_until
-from support.wire_client import WireClient
-from support.zookeeper_chroots import Chroot
+from support.processes.ottla_broker import OttlaBroker
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
+from support.zookeeper.chroots import Chroot
 
 pytestmark = pytest.mark.java
 
@@ -69,7 +69,7 @@ def test_sigterm_leaves_no_trace_in_zookeeper_and_a_clean_log(ensemble: Ensemble
 
 
 def test_a_killed_broker_ends_its_last_session_and_is_back_long_before_it_expires(ensemble: Ensemble) -> None:
-    broker = ensemble.broker(1, zookeeper_session_timeout_ms=30_000)
+    broker = ensemble.broker(1, zookeeper_session_timeout_ms=30_000, ottla_guard_enable=False)
     broker.start()
     epoch = ensemble.kazoo.exists("/brokers/ids/1").czxid
     broker.kill()
@@ -83,7 +83,7 @@ def test_a_killed_broker_ends_its_last_session_and_is_back_long_before_it_expire
 
 
 def test_a_killed_broker_whose_note_is_lost_waits_for_the_end_of_its_session(ensemble: Ensemble) -> None:
-    broker = ensemble.broker(1, zookeeper_session_timeout_ms=BRIEF_MS)
+    broker = ensemble.broker(1, zookeeper_session_timeout_ms=BRIEF_MS, ottla_guard_enable=False)
     broker.start()
     epoch = ensemble.kazoo.exists("/brokers/ids/1").czxid
     broker.kill()
@@ -185,7 +185,7 @@ def test_port_0_and_several_listeners_are_registered_with_their_real_ports(ensem
         inter_broker_listener_name="INSIDE",
     )
     broker.launch()
-    wait_until(lambda: "started broker=7" in broker.log_text(), "the broker has started", 30)
+    wait_until(lambda: "listening broker=7" in broker.log_text(), "the broker lets clients in", 30)
 
     registration = json.loads(ensemble.kazoo.get("/brokers/ids/7")[0])
     addresses = dict(endpoint.split("://") for endpoint in registration["endpoints"])

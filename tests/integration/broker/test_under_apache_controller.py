@@ -8,9 +8,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
-from support.apache import ApacheCluster, apache_cluster, run_tool
-from support.ottla_broker import OttlaBroker
-from support.waiting import wait_until
+from support.processes.apache import ApacheCluster, apache_cluster
+from support.processes.apache_tools import run_main
+from support.processes.ottla_broker import OttlaBroker
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.apache, pytest.mark.java]
 
@@ -118,10 +119,10 @@ def test_apaches_tools_work_on_ottlas_port(mixed: Mixed) -> None:
     mixed.create("tooled", partitions=2, replication_factor=2)
     bootstrap = ("--bootstrap-server", mixed.ottla.address)
 
-    versions = run_tool("kafka.admin.BrokerApiVersionsCommand", *bootstrap)
+    versions = run_main("kafka.admin.BrokerApiVersionsCommand", *bootstrap)
     assert versions.exit_code == 0
     assert f"{mixed.ottla.address} (id: 1 rack: null) -> (" in versions.stdout
-    described = run_tool("org.apache.kafka.tools.TopicCommand", *bootstrap, "--describe", "--topic", "tooled")
+    described = run_main("org.apache.kafka.tools.TopicCommand", *bootstrap, "--describe", "--topic", "tooled")
     assert described.exit_code == 0
     assert "PartitionCount: 2\tReplicationFactor: 2" in described.stdout
 
@@ -131,11 +132,11 @@ def test_settings_altered_at_ottla_hold_at_apache_and_the_other_way_round(mixed:
     command = "kafka.admin.ConfigCommand"
 
     at_ottla = ("--bootstrap-server", mixed.ottla.address)
-    done = run_tool(command, *at_ottla, "--alter", "--topic", "set", "--add-config", "retention.ms=86400001")
+    done = run_main(command, *at_ottla, "--alter", "--topic", "set", "--add-config", "retention.ms=86400001")
     assert done.exit_code == 0, done.stderr
-    shown = run_tool(command, "--bootstrap-server", mixed.apache.bootstrap, "--describe", "--topic", "set")
+    shown = run_main(command, "--bootstrap-server", mixed.apache.bootstrap, "--describe", "--topic", "set")
     assert "retention.ms=86400001" in shown.stdout
-    run_tool(
+    run_main(
         command,
         "--bootstrap-server",
         mixed.apache.bootstrap,

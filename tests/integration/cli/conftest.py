@@ -7,17 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.launch.cluster import Cluster
-from support.commands import Ran, Run, run_command, run_here
+from support.processes.commands import Ran, Run, run_command, run_here
+from support.zookeeper.chroots import Chroots
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(chroots: Chroots) -> Iterator[Cluster]:
     settings = {
         "offsets.topic.num.partitions": "3",
         "default.replication.factor": "2",
         "auto.leader.rebalance.enable": "false",
     }
-    with Cluster(brokers=3, settings=settings, sync=False) as running:
+    with Cluster(brokers=3, settings=settings, zookeeper=chroots.make().connect) as running:
         yield running
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic
-from support.apache import ApacheCluster, apache_cluster
-from support.commands import Ran, run_command, run_here
-from support.waiting import wait_until
-from support.wire_client import WireClient
+from support.client.console_process import page_of, running_console, twin_of
+from support.processes.apache import ApacheCluster, apache_cluster
+from support.processes.commands import Ran, run_command, run_here
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 
@@ -75,3 +76,21 @@ def test_the_tools_work_at_apaches_brokers(apache: ApacheCluster, tmp_path: Path
     assert "controller: broker" in done("describe").lines[0]
     assert done("cluster-id").lines[0].startswith("Cluster ID: ")
     assert any(line.startswith("\tProduce(0): 0 to 11") for line in done("broker-api-versions").lines)
+
+
+def test_the_console_shows_apaches_brokers_and_says_that_there_is_no_history(apache: ApacheCluster) -> None:
+    words = ("--bootstrap-server", apache.bootstrap, "--create", "--topic", "shown")
+    assert run_here("topics", *words, "--replica-assignment", "1:2").exit_code == 0
+
+    with running_console(apache.bootstrap) as address:
+        wait_until(lambda: twin_of(address, "/partitions.json?q=shown")["found"] == 1, "the topic is seen")
+        first = twin_of(address, "/index.json")
+        partition = twin_of(address, "/partitions/shown/0.json")
+        page = page_of(address, "/partitions/shown/0")
+        metrics = page_of(address, "/metrics")
+
+    assert [row["broker"] for row in first["brokers"]] == [1, 2]
+    assert (first["frame"]["has_history"], partition["leader"]) == (False, 1)
+    assert partition["replicas"][0]["if_it_died"] == "broker 2 would lead, in sync 2"
+    assert "No history" in page
+    assert 'kafka_topic_partition_replicas{partition="0",topic="shown"} 2' in metrics

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.documented import Typed, commands_of, missing
-from support.waiting import wait_until
+from support.running.documented import Typed, commands_of, missing
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ottla.launch.cluster import Cluster
-from support.apache import ToolRun, apache_cluster
-from support.apache_tools import TOOLS, run_apache
-from support.commands import Ran, ottla_command, run_command, run_here
-from support.java_process import dies_with_its_parent, java_command
+from support.processes.apache import ToolRun, apache_cluster
+from support.processes.apache_tools import TOOLS, run_apache
+from support.processes.commands import Ran, ottla_command, run_command, run_here
+from support.processes.java_process import dies_with_its_parent, java_command
 
 pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.decision_records import TOPIC
 from ottla.launch.cluster import Cluster
+from ottla.model.internal_topics import DECISIONS_TOPIC
 from ottla.testing.cluster import ClusterUnderTest
-from support.commands import Run
-from support.deaths import die
-from support.waiting import wait_until
+from support.processes.commands import Run
+from support.processes.deaths import die
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -99,6 +99,7 @@ def elect_preferred(done: Run, partition: str) -> None:
 def test_a_crash_and_the_way_back_are_told_with_rule_and_cause(cluster: Cluster, done: Run) -> None:
     partition = create(done, "1:2")
 
+    process = cluster.brokers[1].pid
     die(cluster, 1)
     cluster.await_members(frozenset({0, 2}))
     dead = told(done, partition, ["new partition", "offline partition"])
@@ -114,6 +115,7 @@ def test_a_crash_and_the_way_back_are_told_with_rule_and_cause(cluster: Cluster,
     assert dead["what_if"]["1"] == "is not alive already"
     assert dead["what_if"]["2"].startswith("the partition would be offline")
     assert dead["preferred"] == "the preferred leader 1 is not alive"
+    assert f"process {process} ended by signal 9; its guard closed the session" in words
     assert dead["is_told"]
     assert "rule: leader offline: the first replica that is online and in sync" in words
     assert "candidates: 1 offline, in sync; 2 online, in sync" in words
@@ -147,8 +149,8 @@ def test_a_controller_that_stops_tells_what_it_decided_last(
     controller = governing(cluster)
     other, third = (number for number in range(3) if number != controller)
     partition = create(done, f"{controller}:{other}")
-    move(done, tmp_path, f"{TOPIC}-0", controller, other, third)
-    elect_preferred(done, f"{TOPIC}-0")
+    move(done, tmp_path, f"{DECISIONS_TOPIC}-0", controller, other, third)
+    elect_preferred(done, f"{DECISIONS_TOPIC}-0")
 
     cluster.brokers[controller].stop()
 
@@ -188,6 +190,7 @@ def test_a_controller_that_dies_with_its_partitions_leaves_the_story_to_the_next
     others = [number for number in range(3) if number != controller]
     partition = create(done, f"{controller}:{others[0]}")
 
+    process = cluster.brokers[controller].pid
     die(cluster, controller)
     story = told(done, partition, ["new partition", "offline partition"])
     cluster.start_broker(controller)
@@ -198,6 +201,8 @@ def test_a_controller_that_dies_with_its_partitions_leaves_the_story_to_the_next
     assert after["controller"] in others
     assert after["controller_epoch"] == before["controller_epoch"] + 1
     assert after["after"]["leader"] == others[0]
+    found = f"took office and found broker {controller} not alive: process {process} ended by signal 9"
+    assert found in after["cause"]
     assert f"{controller} offline, in sync" in done("explain", partition).stdout
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import Ran, run_command
-from support.waiting import wait_until
+from support.processes.commands import Ran, run_command
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -43,5 +43,6 @@ def test_a_cluster_in_the_background_is_harmed_mended_and_stopped(tmp_path: Path
     assert f", frozen; `ottla resume 1 --data-dir {tmp_path}` lets it go on" in frozen.stdout
     assert "broker 1: process " in status.stdout
     assert "frozen" not in status.stdout
-    assert stopped.exit_code == 0, stopped.stderr
+    logs = [tmp_path / "up.log", *tmp_path.glob("broker-*/broker.log")]
+    assert stopped.exit_code == 0, [stopped.stderr, *(log.read_text()[-4_000:] for log in logs)]
     assert ottla("status").exit_code == 1

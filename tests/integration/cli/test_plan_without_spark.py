@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.tools.reassignment_plan import read_plan
+from ottla.cli.tools.reassign.plan import read_plan
 from ottla.launch.cluster import Cluster
-from support.commands import Run
+from support.processes.commands import Run
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 

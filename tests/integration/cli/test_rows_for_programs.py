@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.launch.cluster import Cluster
-from support.commands import Run, run_here
+from support.processes.commands import Run, run_here
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

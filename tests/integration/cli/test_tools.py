@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ottla.launch.cluster import Cluster
-from support.commands import Run, ottla_command, run_command
-from support.waiting import wait_until
+from support.processes.commands import Run, ottla_command, run_command
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

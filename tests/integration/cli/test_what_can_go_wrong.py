@@ -15,9 +15,10 @@ import pytest
 
 from ottla.cli.main import COMMANDS
 from ottla.launch.cluster import Cluster
-from support.commands import Ran, Run, ottla_command, run_command, run_here
-from support.ports import free_port
-from support.waiting import wait_until
+from support.processes.commands import Ran, Run, ottla_command, run_command, run_here
+from support.processes.ports import free_port
+from support.running.waiting import wait_until
+from support.zookeeper.chroots import Chroots
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -44,6 +45,8 @@ AT_A_CLUSTER: dict[str, tuple[str, ...]] = {
     "perf": ("perf", "consume", "--topic", "nowhere", "--messages", "1"),
     "cluster-id": ("cluster-id",),
     "broker-api-versions": ("broker-api-versions",),
+    "transactions": ("transactions", "describe", "--transactional-id", "nobody"),
+    "users": ("users", "remove", "nobody"),
 }
 """A call of every command that talks to brokers: of something that is not there, if it names anything."""
 
@@ -62,9 +65,11 @@ ON_THIS_MACHINE: dict[str, tuple[str, ...]] = {
     "restart": ("restart", "0", "--data-dir", "EMPTY"),
     "up": ("up", "--data-dir", "FILE"),
     "zookeeper": ("zookeeper", "--data-dir", "FILE"),
+    "keeper": ("keeper", "--data-dir", "FILE"),
     "broker": ("broker", "MISSING"),
     "dump-log": ("dump-log", "--files", "MISSING"),
     "kafka-scripts": ("kafka-scripts", "FILE"),
+    "console": ("console", "--port", "0", "--token-file", "EMPTY"),
 }
 NEEDS_NOTHING = {"drill", "doctor", "sim", "pipeline"}
 """Wrong flags are all that can be wrong with them here."""
@@ -73,14 +78,14 @@ LOOKS = ("describe", "watch", "cluster-id", "broker-api-versions")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(chroots: Chroots) -> Iterator[Cluster]:
     """Topics are made when they are asked for, and not by a slip of the keyboard."""
     settings = {
         "auto.create.topics.enable": "false",
         "default.replication.factor": "2",
         "offsets.topic.num.partitions": "3",
     }
-    with Cluster(brokers=3, settings=settings, sync=False) as running:
+    with Cluster(brokers=3, settings=settings, zookeeper=chroots.make().connect) as running:
         yield running
 
 
@@ -102,8 +107,8 @@ def filled(call: tuple[str, ...], words: dict[str, str]) -> tuple[str, ...]:
 
 
 def run(*call: str) -> Ran:
-    """A broker becomes another program: not in this process."""
-    return run_command(*call) if call[0] == "broker" else run_here(*call)
+    """A server becomes another program: not in this process."""
+    return run_command(*call) if call[0] in ("broker", "keeper") else run_here(*call)
 
 
 def assert_refused(ran: Ran, code: int = 1) -> None:

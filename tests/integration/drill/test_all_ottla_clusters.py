@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.duties import DUTIES, FIRST, OTHER, Stage, hand_over, is_whole
-from support.mixed import MixedCluster
-from support.waiting import wait_until
+from support.bench.duties import DUTIES, FIRST, OTHER, Stage, hand_over, is_whole
+from support.clusters.mixed import MixedCluster
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ottla.client.admin.topics import a_topic, create_topics
-from ottla.client.blocking import Client
-from support.mixed import MixedCluster, mixed_cluster
-from support.waiting import wait_until
+from ottla.client.blocking.client import Client
+from support.clusters.mixed import MixedCluster, mixed_cluster
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 

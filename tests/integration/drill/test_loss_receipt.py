@@ -11,9 +11,10 @@ from confluent_kafka import Producer
 from kazoo.client import KazooClient
 
 from ottla.launch.cluster import Cluster
-from support.commands import Ran, run_here
-from support.deaths import die
-from support.waiting import wait_until
+from support.processes.commands import Ran, run_here
+from support.processes.deaths import die
+from support.running.waiting import wait_until
+from support.zookeeper.chroots import Chroots
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -67,10 +68,10 @@ class Lossy:
 
 
 @pytest.fixture(scope="module")
-def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lossy]:
+def lossy(chroots: Chroots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lossy]:
     settings = {"auto.leader.rebalance.enable": "false"}
     data_dir = tmp_path_factory.mktemp("lossy")
-    with Cluster(brokers=3, data_dir=data_dir, settings=settings, sync=False) as cluster:
+    with Cluster(3, data_dir=data_dir, settings=settings, zookeeper=chroots.make().connect) as cluster:
         lossy = Lossy(cluster)
         try:
             yield lossy

@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 from kazoo.exceptions import KazooException
 
-from support.duties import Stage, is_moved, is_whole, prepare_move
-from support.mixed import MixedCluster, mixed_cluster
-from support.waiting import wait_until
+from support.bench.duties import Stage, is_moved, is_whole, prepare_move
+from support.clusters.mixed import MixedCluster, mixed_cluster
+from support.running.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 

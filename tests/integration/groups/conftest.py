@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.launch.cluster import Cluster
+from support.zookeeper.chroots import Chroots
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(chroots: Chroots) -> Iterator[Cluster]:
     settings = {
         "offsets.topic.num.partitions": "5",
         "offsets.topic.replication.factor": "3",
@@ -20,5 +21,5 @@ def cluster() -> Iterator[Cluster]:
         "group.min.session.timeout.ms": "1000",
         "group.initial.rebalance.delay.ms": "100",
     }
-    with Cluster(brokers=3, settings=settings, sync=False) as running:
+    with Cluster(brokers=3, settings=settings, zookeeper=chroots.make().connect) as running:
         yield running

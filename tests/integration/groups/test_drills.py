@@ -9,7 +9,7 @@ import pytest
 
 from support.members.drill import Drill
 from support.members.programs import Kind
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 NOWHERE = "127.0.0.1:1"
 

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.launch.cluster import Cluster
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 _numbers = itertools.count()
 

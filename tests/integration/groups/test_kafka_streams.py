@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.launch.cluster import Cluster
-from support.java_process import JavaProcess
 from support.members.drilling import coordinator
 from support.members.programs import kafka_streams
-from support.waiting import wait_until
+from support.processes.java_process import JavaProcess
+from support.running.waiting import wait_until
 
 LINES = 300
 SETTINGS = {
@@ -115,16 +116,21 @@ def an_application(cluster: Cluster, name: str, home: Path) -> Iterator[Applicat
         application.close()
 
 
-def test_an_application_outlives_its_coordinator_and_an_instance(cluster: Cluster, tmp_path: Path) -> None:
-    with an_application(cluster, "streams", tmp_path) as application:
-        first = application.start()
+@pytest.mark.full("three JVMs of Kafka Streams under a failover")
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_an_application_outlives_its_coordinator_and_an_instance(
+    cluster: Cluster, tmp_path: Path, guarantee: str
+) -> None:
+    settings = {"processing.guarantee": guarantee}
+    with an_application(cluster, f"streams-{guarantee}", tmp_path) as application:
+        first = application.start(**settings)
         application.write(LINES)
         application.has_found_all()
 
         dead = coordinator(cluster, application.name)
         cluster.brokers[dead].kill()
         application.write(LINES)
-        second = application.start()
+        second = application.start(**settings)
         wait_until(
             lambda: "state RUNNING" in second.output.read_text(), "the second instance has a share", 120
         )
@@ -138,13 +144,10 @@ def test_an_application_outlives_its_coordinator_and_an_instance(cluster: Cluste
         assert second.terminate() == 143, application.story()
 
 
-def test_who_wants_exactly_once_is_told_at_once_that_it_is_not_there(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_an_application_processes_exactly_once(cluster: Cluster, tmp_path: Path) -> None:
     with an_application(cluster, "exactly", tmp_path) as application:
-        application.write(1)
-        instance = application.start(**{"processing.guarantee": "exactly_once_v2"})
-
-        assert instance.exit_code(120) == 0
-        said = application.story()
-        assert "processing.guarantee=at_least_once" in said, said
+        application.write(LINES)
+        application.start(**{"processing.guarantee": "exactly_once_v2"})
+        application.has_found_all()
+        application.write(LINES)
+        application.has_found_all()

@@ -12,12 +12,12 @@ from ottla.client.admin.cluster import (
     list_partition_reassignments,
 )
 from ottla.client.admin.topics import describe_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from support.members.drilling import PARTITIONS, a_drill
 from support.members.programs import KINDS
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

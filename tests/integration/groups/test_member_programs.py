@@ -22,9 +22,14 @@ EVERY_WAY = [
     for strategy in kind.strategies
     for is_static in ((False, True) if kind.may_be_static else (False,))
 ]
+IN_SHORT = ("ottla", "librdkafka")
+IN_FULL = pytest.mark.full("a failover for each kind of client")
+IN_SHORT_OR_FULL = [
+    pytest.param(kind, id=name, marks=() if name in IN_SHORT else IN_FULL) for name, kind in KINDS.items()
+]
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("kind", IN_SHORT_OR_FULL)
 def test_a_group_outlives_its_coordinator_and_a_member(cluster: Cluster, kind: Kind, tmp_path: Path) -> None:
     with a_drill(cluster, kind, kind.strategies[-1], tmp_path) as drill:
         drill.join(2)

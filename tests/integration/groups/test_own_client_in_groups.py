@@ -10,15 +10,15 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from ottla.client import aio
-from ottla.client.blocking import Client
+from ottla.client.aio import client as aio
+from ottla.client.blocking.client import Client
+from ottla.client.blocking.group import GroupConsumer
 from ottla.client.config import ConsumerConfig
 from ottla.client.errors import BrokerError
-from ottla.client.group.blocking import GroupConsumer
 from ottla.client.group.config import MembershipConfig
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 _numbers = itertools.count()
 EARLIEST = ConsumerConfig(auto_offset_reset="earliest", fetch_max_wait_ms=100)

@@ -14,7 +14,7 @@ import pytest
 
 from ottla.launch.processes import GuardedProcess, is_frozen
 from ottla.launch.refusal import LaunchRefused
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 SLEEP = ["sleep", "600"]
 

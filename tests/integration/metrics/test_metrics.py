@@ -16,9 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from ottla.launch.cluster import Cluster
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.launch.refusal import LaunchRefused
-from support.deaths import die
-from support.ports import first_of_free_ports
-from support.waiting import wait_until
+from ottla.launch.zookeeper.keeper import EmbeddedKeeper
+from support.processes.deaths import die
+from support.processes.ports import first_of_free_ports
+from support.running.waiting import wait_until
 
 
 class Watched:
@@ -47,7 +48,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(zookeeper_server: EmbeddedZooKeeper) -> Iterator[Watched]:
+def watched(zookeeper_server: EmbeddedKeeper | EmbeddedZooKeeper) -> Iterator[Watched]:
     port = first_of_free_ports(3)
     with Cluster(
         3,
@@ -143,7 +144,7 @@ def test_racks_are_dealt_in_turn(watched: Watched) -> None:
 
 
 def test_a_zookeeper_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.launch.foreign_zookeeper.WAIT_S", 0.0)
+    monkeypatch.setattr("ottla.launch.zookeeper.foreign.WAIT_S", 0.0)
 
     with pytest.raises(LaunchRefused, match=r"no ZooKeeper server of 127\.0\.0\.1:1 grants a session"):
         Cluster(1, zookeeper="127.0.0.1:1").start()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ottla.server.zk_blocking import BlockingZooKeeper
-from ottla.sim.zookeeper import Session, ZooKeeperService
-from ottla.sim.zookeeper_tree import ZooKeeperTree
+from ottla.server.zookeeper.blocking import BlockingZooKeeper
+from ottla.sim.machine.zookeeper import Session, ZooKeeperService
+from ottla.sim.machine.zookeeper_server import ZooKeeperServer
 from ottla.zookeeper.ops import (
     ANY_VERSION,
     AclFound,
@@ -41,7 +41,7 @@ from ottla.zookeeper.ops import (
     Synced,
     WatchEvent,
 )
-from support.tcp_proxy import TcpProxy
+from support.wire.tcp_proxy import TcpProxy
 
 PATHS = ("/a", "/b", "/a/x", "/a/y", "/b/x", "/a/x/p", "/seq")
 SESSIONS = (11, 12)
@@ -144,7 +144,7 @@ class Both:
     def __init__(self, connect: str, chance: random.Random) -> None:
         self.connect = connect
         self.chance = chance
-        self.tree = ZooKeeperTree()
+        self.tree = ZooKeeperServer()
         self.clients: dict[int, BlockingZooKeeper] = {}
         self.real = Normal({})
         self.simulated = Normal({})
@@ -168,7 +168,8 @@ class Both:
         answered = self.clients[number].run(operation)
         expected, fired = self.tree.apply(operation, number, 0)
         assert self.real.result(answered) == self.simulated.result(expected), operation
-        ZooKeeperService.remember_watch(self.held[number], operation, expected)
+        if getattr(operation, "watch", False):
+            self.held[number].watches.answered(operation, expected)
         self.held[number].last_zxid = self.tree.zxid
         self.compare_events(fired, operation)
 
@@ -233,9 +234,7 @@ def test_whoever_was_away_hears_the_same_when_it_returns(zookeeper: Any, seed: i
             assert not await_event(away, SessionConnected).is_new
             pair.clients[11] = away
             held = pair.held[11]
-            fired = pair.tree.watch_again(
-                11, held.last_zxid, list(held.data), list(held.exists), list(held.children)
-            )
+            fired = pair.tree.watch_again(11, held.last_zxid, held.watches)
             pair.compare_events(fired, "the return")
 
 
@@ -268,7 +267,7 @@ def test_an_expired_session_takes_its_nodes_along_on_both_sides(zookeeper: Any) 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_tree_answers_and_fires_as_the_real_server_does(zookeeper: Any, seed: int) -> None:
     chance = random.Random(seed)
-    tree = ZooKeeperTree()
+    tree = ZooKeeperServer()
     for session in SESSIONS:
         tree.open_session(session)
     with BlockingZooKeeper(zookeeper.connect) as one, BlockingZooKeeper(zookeeper.connect) as two:
@@ -289,7 +288,7 @@ def test_the_tree_answers_and_fires_as_the_real_server_does(zookeeper: Any, seed
 
 
 def test_a_session_that_ends_takes_its_ephemeral_nodes_on_both_sides(zookeeper: Any) -> None:
-    tree = ZooKeeperTree()
+    tree = ZooKeeperServer()
     for session in SESSIONS:
         tree.open_session(session)
     with BlockingZooKeeper(zookeeper.connect) as watcher:

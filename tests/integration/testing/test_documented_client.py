@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.testing import start_cluster
-from support.documented import programs_of
+from support.running.documented import programs_of
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -18,7 +18,7 @@ def test_the_programs_run_and_find_what_the_others_wrote(
 ) -> None:
     printed = []
 
-    with start_cluster(brokers=1) as ottla:
+    with start_cluster(brokers=1, settings={"transaction.two.phase.commit.enable": "true"}) as ottla:
         for program in programs_of(repository / "docs" / "client.md"):
             file = tmp_path / "typed.py"
             file.write_text(program.replace("127.0.0.1:9092", ottla.bootstrap_servers), encoding="utf-8")
@@ -28,6 +28,7 @@ def test_the_programs_run_and_find_what_the_others_wrote(
     assert printed[0].startswith("orders-")
     assert printed[1].startswith("orders-")
     assert "this member reads" in printed[2]
-    assert "a hat" in printed[3]
-    assert "orders NONE" in printed[4]
-    assert "orders-" in printed[4], "the group has committed"
+    assert "billed" in printed[3]
+    assert "a hat" in printed[5]
+    assert "orders NONE" in printed[6]
+    assert "orders-" in printed[6], "the group has committed"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from support.recorder import Recorder
-from support.tcp_proxy import TcpProxy
+from support.wire.recorder import Recorder
+from support.wire.tcp_proxy import TcpProxy
 
 CONNECTIONS = 20
 ROUNDS = 5

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.running.documented import programs_of
+
 THEIR_TESTS = """
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -51,6 +53,33 @@ def test_a_foreign_project_has_a_cluster_by_naming_the_fixture(tmp_path: Path) -
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
+
+
+def test_the_tests_on_the_page_pass(repository: Path, tmp_path: Path) -> None:
+    shown = [text for text in programs_of(repository / "docs" / "testing.md") if "def test_" in text]
+    assert len(shown) == 2
+    for number, text in enumerate(shown):
+        (tmp_path / f"test_shown_{number}.py").write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+
+    done = run_pytest(tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_every_worker_has_a_cluster_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nottla_brokers = 1\nottla_zookeeper = keeper\n")
+    text = (
+        "def test_it(ottla):\n    open(str(ottla.cluster.brokers[0].pid), 'w').close()\n    ottla.topic()\n"
+    )
+    for name in ("test_one.py", "test_two.py"):
+        (tmp_path / name).write_text(text)
+
+    done = run_pytest(tmp_path, "-n", "2", "--dist", "loadfile")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len([file for file in tmp_path.iterdir() if file.name.isdecimal()]) == 2
 
 
 def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from support.tcp_proxy import TcpProxy
-from support.zookeeper_chroots import Chroot
+from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
+from support.wire.tcp_proxy import TcpProxy
+from support.zookeeper.chroots import Chroot, Chroots
 
 
 @pytest.fixture
@@ -23,3 +24,9 @@ def other(zookeeper: Chroot) -> Iterator[KazooClient]:
     yield client
     client.stop()
     client.close()
+
+
+@pytest.fixture(scope="session")
+def chroots(apache_zookeeper_server: EmbeddedZooKeeper) -> Chroots:
+    """Our client before Apache's server: client and server by one hand may be wrong alike."""
+    return Chroots(apache_zookeeper_server)

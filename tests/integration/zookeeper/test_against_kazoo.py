@@ -10,7 +10,7 @@ from kazoo.exceptions import KazooException
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL, Id
 
-from ottla.server.zk_blocking import BlockingZooKeeper
+from ottla.server.zookeeper.blocking import BlockingZooKeeper
 from ottla.zookeeper.ops import (
     ANY_VERSION,
     CREATOR_ALL,
@@ -48,7 +48,7 @@ from ottla.zookeeper.ops import (
     WriteOp,
     digest_identity,
 )
-from support.zookeeper_chroots import Chroot
+from support.zookeeper.chroots import Chroot
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from ottla.server.zk_blocking import BlockingZooKeeper, ZooKeeperRefused
-from ottla.server.zk_session import ZooKeeperClient, ZooKeeperUnavailable
+from ottla.server.zookeeper.blocking import BlockingZooKeeper, ZooKeeperRefused
+from ottla.server.zookeeper.session import ZooKeeperClient, ZooKeeperUnavailable
 from ottla.zookeeper.ops import CREATOR_ALL, Exists, Found, SessionConnected
-from support.zookeeper_chroots import Chroot
+from support.zookeeper.chroots import Chroot
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -46,7 +46,7 @@ def test_a_host_that_nobody_knows() -> None:
 
 
 def test_a_host_whose_name_cannot_be_one() -> None:
-    assert "that is no host name" in why_not(f"{'x' * 70}.example:2181")
+    assert "that is not a host name" in why_not(f"{'x' * 70}.example:2181")
 
 
 def test_an_ensemble_that_cannot_be_reached_names_each_server(closed_port: int) -> None:
@@ -84,7 +84,7 @@ def test_a_server_that_is_no_zookeeper() -> None:
 
 
 def test_a_connect_string_that_is_none() -> None:
-    assert why_not("host:port") == "'host:port' does not name a ZooKeeper ensemble: 'port' is no port."
+    assert why_not("host:port") == "'host:port' does not name a ZooKeeper ensemble: 'port' is not a port."
 
 
 def test_a_chroot_that_does_not_exist_is_named(zookeeper: Chroot) -> None:

@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper, Ensemble
-from ottla.server.zk_session import ZooKeeperClient
+from ottla.server.zookeeper.session import ZooKeeperClient
 from ottla.zookeeper.ops import (
     ANY_VERSION,
     Create,
@@ -25,8 +25,8 @@ from ottla.zookeeper.ops import (
     WatchEvent,
     WatchKind,
 )
-from support.tcp_proxy import TcpProxy
-from support.zookeeper_client import a_client, eventually
+from support.wire.tcp_proxy import TcpProxy
+from support.zookeeper.client import a_client, eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

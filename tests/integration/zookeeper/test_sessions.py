@@ -9,7 +9,7 @@ import uvloop
 from kazoo.client import KazooClient
 
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
-from ottla.server.zk_session import Notification, ZooKeeperClient
+from ottla.server.zookeeper.session import Notification, ZooKeeperClient
 from ottla.zookeeper.ops import (
     ANY_VERSION,
     Create,
@@ -33,9 +33,9 @@ from ottla.zookeeper.ops import (
     WatchEvent,
     ZkCode,
 )
-from support.tcp_proxy import TcpProxy, Way
-from support.zookeeper_chroots import Chroot
-from support.zookeeper_client import Heard, a_client, eventually
+from support.wire.tcp_proxy import TcpProxy, Way
+from support.zookeeper.chroots import Chroot
+from support.zookeeper.client import Heard, a_client, eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

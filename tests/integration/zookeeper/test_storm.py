@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from ottla.server.zk_blocking import BlockingZooKeeper
-from ottla.server.zk_session import Notification, ZooKeeperClient
+from ottla.server.zookeeper.blocking import BlockingZooKeeper
+from ottla.server.zookeeper.session import Notification, ZooKeeperClient
 from ottla.zookeeper.ops import (
     ANY_VERSION,
     Children,
@@ -26,9 +26,9 @@ from ottla.zookeeper.ops import (
     SetData,
     WatchEvent,
 )
-from support.tcp_proxy import TcpProxy
-from support.zookeeper_chroots import Chroot
-from support.zookeeper_client import eventually
+from support.wire.tcp_proxy import TcpProxy
+from support.zookeeper.chroots import Chroot
+from support.zookeeper.client import eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

@@ -12,9 +12,9 @@ import uvloop
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.launch.java import find_java
 from ottla.launch.ports import free_ports
-from ottla.server.zk_session import ZooKeeperClient, ZooKeeperUnavailable
+from ottla.server.zookeeper.session import ZooKeeperClient, ZooKeeperUnavailable
 from ottla.zookeeper.ops import Create, Created, Data, Delete, Deleted, GetData
-from support.zookeeper_client import a_client
+from support.zookeeper.client import a_client
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

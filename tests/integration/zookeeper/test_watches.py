@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from kazoo.client import KazooClient
 
-from ottla.server.zk_session import ZooKeeperClient
+from ottla.server.zookeeper.session import ZooKeeperClient
 from ottla.zookeeper.batches import WRITES_MAX, plan_fenced_writes
 from ottla.zookeeper.ops import (
     Check,
@@ -27,9 +27,9 @@ from ottla.zookeeper.ops import (
     WatchKind,
     ZkCode,
 )
-from support.tcp_proxy import TcpProxy, Way
-from support.zookeeper_chroots import Chroot
-from support.zookeeper_client import Heard, a_client, eventually
+from support.wire.tcp_proxy import TcpProxy, Way
+from support.zookeeper.chroots import Chroot
+from support.zookeeper.client import Heard, a_client, eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

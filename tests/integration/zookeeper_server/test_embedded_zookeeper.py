@@ -13,7 +13,7 @@ from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper, Ensemble
 from ottla.launch.ports import LOOPBACK
 from ottla.launch.refusal import LaunchRefused
 from ottla.launch.zookeeper_probe import accepts_sessions
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 START_S_MAX = 3.0
 PAYLOAD = b"what a node holds"
@@ -68,9 +68,9 @@ def how_busy() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def test_it_listens_on_loopback_alone(zookeeper_server: EmbeddedZooKeeper) -> None:
-    assert listening_addresses(zookeeper_server.pid) <= {IPV4_LOOPBACK, IPV4_LOOPBACK_IN_IPV6}
-    assert listening_addresses(zookeeper_server.pid)
+def test_it_listens_on_loopback_alone(apache_zookeeper_server: EmbeddedZooKeeper) -> None:
+    assert listening_addresses(apache_zookeeper_server.pid) <= {IPV4_LOOPBACK, IPV4_LOOPBACK_IN_IPV6}
+    assert listening_addresses(apache_zookeeper_server.pid)
 
 
 def test_data_outlives_a_stop_and_a_crash_and_the_port_stays(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from kazoo.client import KazooClient
 
-from support.zookeeper_chroots import Chroot
+from support.zookeeper.chroots import Chroot
 
 
 def test_each_test_gets_an_empty_chroot(zookeeper: Chroot) -> None:

@@ -14,7 +14,7 @@ import pytest
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.launch.ports import LOOPBACK
 from ottla.launch.zookeeper_probe import accepts_sessions
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 OTTLA = [sys.executable, "-m", "ottla.cli.main"]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.controller_world import ControllerWorld
-from support.scenarios import check_scenario, scenario_files
+from support.bench.controller_world import ControllerWorld
+from support.bench.scenarios import check_scenario, scenario_files
 
 
 @pytest.mark.parametrize("path", scenario_files(Path(__file__).parent), ids=lambda path: path.stem)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.group.world import GroupWorld
-from support.scenarios import check_scenario, scenario_files
+from support.bench.scenarios import check_scenario, scenario_files
 
 
 @pytest.mark.parametrize("path", scenario_files(Path(__file__).parent), ids=lambda path: path.stem)

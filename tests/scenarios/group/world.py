@@ -6,13 +6,11 @@ import itertools
 from dataclasses import dataclass, field
 
 from ottla.config.group import GroupConfig
-from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.core import GroupShard
-from ottla.coordinator.group.effects import Answer, Append, Effect, Moment, StoredRecord
-from ottla.coordinator.group.loader import Loader
 from ottla.coordinator.group.members import Protocol
-from ottla.coordinator.group.offsets import Commit
-from ottla.coordinator.group.rebalance import Join
+from ottla.coordinator.group.requests import Commit, Join
+from ottla.coordinator.group.stored.committed import CommittedOffset
+from ottla.coordinator.shard import Answer, Append, Effect, Moment, StoredRecord
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.heartbeat import HeartbeatResponse
@@ -187,12 +185,10 @@ class GroupWorld:
         self._perform(self.shard.unload(self.now))
         if self.held is not None:
             self.held = []
-        loader = Loader()
-        loader.apply((record.key, record.value) for record in self.log)
-        while not loader.make_some(3):
-            pass
         self.shard = self._new_shard()
-        self.shard.groups.update(loader.groups())
+        self.shard.apply(self.log)
+        for _ in self.shard.restore():
+            pass
         self._perform(self.shard.loaded(self.now))
 
     def do_show(self) -> None:

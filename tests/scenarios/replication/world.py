@@ -31,7 +31,7 @@ from ottla.replication.events import (
 )
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
-from support.toy_epochs import ToyEpochs
+from support.bench.toy_epochs import ToyEpochs
 
 LAG_TIME_MAX_MS = 30_000
 TOPIC_ID = TopicId(bytes(16))

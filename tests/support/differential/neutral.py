@@ -11,7 +11,7 @@ import msgspec
 from ottla.records.batch import CorruptRecords, batches
 from ottla.records.record import read_records
 from ottla.wire.apis.init_producer_id import InitProducerIdResponse
-from ottla.wire.layout import fields_of
+from ottla.wire.compiler.layout import fields_of
 from support.differential.target import Target
 
 NODES = {

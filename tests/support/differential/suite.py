@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from support.differential import (
-    cases_admin,
-    cases_controller,
-    cases_fetch,
-    cases_frames,
-    cases_metadata,
-    cases_offsets,
-    cases_produce,
-    cases_twice,
+from support.differential.cases import (
+    admin,
+    controller,
+    fetch,
+    frames,
+    metadata,
+    offsets,
+    produce,
+    twice,
 )
 from support.differential.compare import Allowed, Difference, compare
 from support.differential.talk import Case
@@ -18,15 +18,15 @@ from support.differential.target import KINDS, Target, prepare
 
 # Those that write come first, so that each has a partition of its own.
 WRITING: list[Case] = [
-    *cases_produce.CASES,
-    *cases_fetch.CASES,
-    *cases_offsets.CASES,
-    *cases_admin.CASES,
-    *cases_controller.CASES,
-    *cases_metadata.CASES,
-    *cases_twice.CASES,
+    *produce.CASES,
+    *fetch.CASES,
+    *offsets.CASES,
+    *admin.CASES,
+    *controller.CASES,
+    *metadata.CASES,
+    *twice.CASES,
 ]
-ALL: list[Case] = [*WRITING, *cases_frames.CASES]
+ALL: list[Case] = [*WRITING, *frames.CASES]
 PARTITIONS = KINDS["plain"][0]
 assert len(WRITING) <= PARTITIONS, f"{len(WRITING)} cases need a partition of their own"
 

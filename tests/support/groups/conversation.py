@@ -17,6 +17,7 @@ from ottla.wire.apis import message_classes
 from ottla.wire.apis import offset_commit as oc
 from ottla.wire.apis import offset_fetch as of
 from ottla.wire.apis import sync_group as sg
+from ottla.wire.compiler.layout import fields_of
 from ottla.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -25,8 +26,7 @@ from ottla.wire.consumer_protocol import (
 )
 from ottla.wire.headers import decode_response
 from ottla.wire.keys import ApiKey
-from ottla.wire.layout import fields_of
-from support.wire_client import WireClient
+from support.wire.client import WireClient
 
 SESSION_MS = 20_000
 REBALANCE_MS = 20_000

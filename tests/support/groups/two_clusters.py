@@ -14,12 +14,12 @@ from confluent_kafka.cimpl import NewTopic
 from ottla.launch.embedded_zookeeper import EmbeddedZooKeeper
 from ottla.wire.apis.find_coordinator import FindCoordinatorRequest
 from ottla.wire.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from support.apache import ApacheBroker
 from support.groups.conversation import OTHER_TOPIC, TOPIC
-from support.ottla_broker import OttlaBroker
-from support.waiting import wait_until
-from support.wire_client import WireClient
-from support.zookeeper_chroots import Chroots
+from support.processes.apache import ApacheBroker
+from support.processes.ottla_broker import OttlaBroker
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
+from support.zookeeper.chroots import Chroots
 
 TOPICS = {TOPIC: 3, OTHER_TOPIC: 2}
 SETTINGS: dict[str, object] = {

@@ -17,9 +17,9 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from support.java_process import dies_with_its_parent
 from support.members.programs import Kind
-from support.waiting import wait_until
+from support.processes.java_process import dies_with_its_parent
+from support.running.waiting import wait_until
 
 METADATA_MAX_AGE_MS = 1_000
 

@@ -13,8 +13,8 @@ from ottla.launch.cluster import Cluster
 from ottla.wire.apis.find_coordinator import FindCoordinatorRequest
 from support.members.drill import Drill
 from support.members.programs import Kind
-from support.waiting import wait_until
-from support.wire_client import WireClient
+from support.running.waiting import wait_until
+from support.wire.client import WireClient
 
 PARTITIONS = 6
 _numbers = itertools.count()

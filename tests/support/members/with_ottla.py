@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
+from ottla.client.blocking.group import GroupConsumer
 from ottla.client.config import ConsumerConfig
 from ottla.client.errors import ClientError
-from ottla.client.group.blocking import GroupConsumer
 from ottla.client.group.config import MembershipConfig
 from ottla.model.ids import TopicPartition
 

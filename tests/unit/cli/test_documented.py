@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.documented import commands_of, missing
+from support.running.documented import commands_of, missing
 
 
 def test_commands_come_with_the_lines_below_them(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The command line's frame: fast, complete, and short in its refusals."""
 
-import importlib
 import json
 import os
 import re
@@ -15,11 +14,11 @@ from typer.testing import CliRunner
 
 from ottla.cli import main as frame
 from ottla.cli.local.state import next_command
+from ottla.cli.local.up import require_known
 from ottla.cli.purposes import SECTIONS, TOOLS
 from ottla.cli.shared.refusal import UsageRefused
-from ottla.cli.up import require_known
 from ottla.launch.refusal import LaunchRefused
-from support.commands import run_here
+from support.processes.commands import run_here
 
 SLOW_MODULES = ("asyncio", "uvloop", "msgspec", "numpy", "pyspark", "pyarrow", "numba", "kazoo", "cramjam")
 
@@ -43,8 +42,8 @@ def all_calls() -> list[tuple[str, ...]]:
         for name, below in getattr(command, "commands", {}).items():
             collect((*call, name), below)
 
-    for name, module in frame.COMMANDS.items():
-        collect((name,), typer.main.get_command(importlib.import_module(module).app))
+    for name in frame.COMMANDS:
+        collect((name,), typer.main.get_command(frame.application(name)))
     return found
 
 
@@ -137,7 +136,7 @@ def test_a_running_cluster_is_known_by_the_launchers_lock() -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("ottla con", ["console-producer", "console-consumer", "consumer-groups", "configs"]),
+        ("ottla con", ["console", "console-producer", "console-consumer", "consumer-groups", "configs"]),
         ("ottla topics --rep", ["--replication-factor", "--replica-assignment"]),
         ("ottla leader-election --election-type ", ["PREFERRED", "UNCLEAN"]),
     ],

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from ottla.client.aio import Client
+from ottla.client.aio.client import Client
 from ottla.client.config import ConsumerConfig
 from ottla.client.engine.tasks import Signal, sleep, wait_for
 from ottla.client.errors import ClientClosed, DeliveryFailed
 from ottla.client.fetching.fetcher import FetchCore
-from ottla.client.fetching.offsets import EARLIEST
 from ottla.model.errors import ErrorCode
+from ottla.model.timestamps import EARLIEST
 from ottla.wire.keys import ApiKey
-from support.fake_cluster import SILENCE
-from support.producing import ORDERS_0, a_cluster, a_producer, a_record, refusal
+from support.client.fake_cluster import SILENCE
+from support.client.producing import ORDERS_0, a_cluster, a_producer, a_record, refusal
 
 NOBODY_THERE = "127.0.0.1:1"
 
@@ -45,7 +45,7 @@ def test_all_tasks_end_with_their_client() -> None:
 def test_deliveries_end_wherever_their_records_are() -> None:
     cluster = a_cluster([1, 2])
     producer = a_producer(cluster, linger_ms=0)
-    homeless = producer.send("unknown", a_record())
+    unplaced = producer.send("unknown", a_record())
     cluster.script(ApiKey.PRODUCE, SILENCE, refusal(ErrorCode.NOT_ENOUGH_REPLICAS))
     on_its_way = producer.send("orders", a_record(), partition=0)
     cluster.settle()
@@ -54,7 +54,7 @@ def test_deliveries_end_wherever_their_records_are() -> None:
 
     cluster.engine.close()
 
-    assert isinstance(homeless.error, ClientClosed)
+    assert isinstance(unplaced.error, ClientClosed)
     assert isinstance(refused.error, ClientClosed)
     assert isinstance(on_its_way.error, DeliveryFailed)
     assert isinstance(on_its_way.error.cause, ClientClosed)

@@ -7,7 +7,7 @@ import importlib
 import re
 from pathlib import Path
 
-from support.documented import programs_of
+from support.running.documented import programs_of
 
 _ROW = re.compile(r"^\| `(ottla\.client[\w.]*)` \| (.*) \|$", re.MULTILINE)
 _NAME = re.compile(r"`(\w+)`")
@@ -23,7 +23,7 @@ def test_what_the_programs_import_is_there(repository: Path) -> None:
         for name in node.names
     ]
 
-    assert len(programs) == 5
+    assert len(programs) == 7
     assert [pair for pair in imports if not hasattr(importlib.import_module(pair[0] or ""), pair[1])] == []
 
 

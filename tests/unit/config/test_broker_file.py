@@ -69,7 +69,9 @@ def test_settings_of_parts_that_ottla_lacks_are_listed_when_they_differ_from_the
         ("replica.selector.class", "acme.Selector"),
         ("security.inter.broker.protocol", "SSL"),
         ("inter.broker.protocol.version", "2.8"),
-        ("listeners", "SASL_PLAINTEXT://:9092"),
+        ("listeners", "SASL_SSL://:9092"),
+        ("listeners", "SSL://:9092"),
+        ("security.inter.broker.protocol", "SASL_SSL"),
     ],
 )
 def test_a_setting_that_promises_what_ottla_does_not_do_refuses_the_start_by_name(

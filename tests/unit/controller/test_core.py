@@ -19,7 +19,7 @@ from ottla.controller.events import BrokersChanged, StatesWritten, TookOffice, T
 from ottla.controller.placement import place_shifted
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicId, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr, ReplicaAssignment
-from support.controller_world import ControllerWorld, broker
+from support.bench.controller_world import ControllerWorld, broker
 
 
 def a_cluster(brokers: int, partitions: int, replicas: int = 3) -> TookOffice:
@@ -159,7 +159,7 @@ def test_the_same_events_give_the_same_effects():
 def test_the_full_metadata_of_a_new_broker_leaves_out_nothing_but_dying_topics():
     office = a_cluster(brokers=3, partitions=12)
     late = broker(4, 104)
-    controller = in_office(replace(office))
+    controller = in_office(office)
 
     effects = controller.handle(BrokersChanged((*office.brokers, late)))
 

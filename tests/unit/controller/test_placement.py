@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.controller.placement import (
-    PlacementRefused,
     PlacementRule,
     alternate_racks,
     place_across_racks,
@@ -14,6 +13,7 @@ from ottla.controller.placement import (
     place_shifted,
     start_for_added_partitions,
 )
+from ottla.model.errors import Refusal
 from ottla.model.ids import BrokerId
 
 FIVE = [BrokerId(n) for n in range(5)]
@@ -130,7 +130,7 @@ def test_what_cannot_be_placed_is_refused_with_the_reason(
 ):
     refused = place_replicas(names, partitions, factor)
 
-    assert isinstance(refused, PlacementRefused)
+    assert isinstance(refused, Refusal)
     assert words in refused.why
 
 
@@ -153,8 +153,8 @@ def test_every_partition_gets_its_replicas_on_different_brokers(case, partitions
     placed = place_replicas(brokers, partitions, factor, start=start, shift=shift, rule=rule)
 
     mixed = any(names) and not all(names) and rule is PlacementRule.SHIFTED
-    assert isinstance(placed, PlacementRefused) == mixed
-    if not isinstance(placed, PlacementRefused):
+    assert isinstance(placed, Refusal) == mixed
+    if not isinstance(placed, Refusal):
         assert list(placed) == list(range(partitions))
         assert all(len(set(r)) == len(r) == factor for r in placed.values())
         assert all(set(r) <= set(brokers) for r in placed.values())

@@ -6,7 +6,7 @@ Whatever the point, the cluster ends where it would have ended undisturbed.
 import pytest
 
 from ottla.model.ids import TopicPartition
-from support.controller_world import ControllerWorld, assignment_text
+from support.bench.controller_world import ControllerWorld, assignment_text
 
 STAGE = [
     "brokers 1 2 3 4",
@@ -17,6 +17,8 @@ STAGE = [
 
 WORK: dict[str, list[str]] = {
     "create": ["topic fresh 0=1,2 1=2,3 2=3,4"],
+    "create by request": ["create fresh 0=1,2 1=2,3 2=3,4"],
+    "add partitions by request": ["add-partitions orders 4 3,4,1 4,1,2"],
     "add partitions": ["grow orders 2=3,4,1 3=4,1,2"],
     "delete": ["delete orders"],
     "reassign": ["reassign orders-0=4,2 orders-1=4,3", "sync"],
@@ -37,7 +39,7 @@ WORK: dict[str, list[str]] = {
     "old topic": ["old-topic legacy 0=1,2"],
 }
 
-REQUESTS = ("reassign", "cancel", "prefer", "shutdown", "alter")
+REQUESTS = ("create", "add-partitions", "reassign", "cancel", "prefer", "shutdown", "alter")
 
 
 def run(world: ControllerWorld, commands: list[str]) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ottla.controller import partition_states, replica_states
-from ottla.controller.partition_states import PartitionState as P
-from ottla.controller.replica_states import ReplicaState as R
+from ottla.controller.states import partition_states, replica_states
+from ottla.controller.states.partition_states import PartitionState as P
+from ottla.controller.states.replica_states import ReplicaState as R
 
 PARTITION_STEPS = {
     (P.NON_EXISTENT, P.NEW),

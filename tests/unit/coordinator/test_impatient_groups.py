@@ -9,11 +9,11 @@ import pytest
 
 from ottla.config.group import GroupConfig
 from ottla.coordinator.group.core import GroupShard
-from ottla.coordinator.group.effects import Answer, Append, Effect, Moment
 from ottla.coordinator.group.members import Protocol
-from ottla.coordinator.group.rebalance import Join
+from ottla.coordinator.group.requests import Join
 from ottla.coordinator.group.states import GroupState
-from ottla.coordinator.group.timers import Due, Timers
+from ottla.coordinator.shard import Answer, Append, Effect, Moment
+from ottla.coordinator.timers import Due, Timers
 from ottla.model.errors import ErrorCode
 from ottla.wire.apis.leave_group import MemberIdentity
 from ottla.wire.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 
 from ottla.config.group import GroupConfig
-from ottla.coordinator.group.committed import CommittedOffset
 from ottla.coordinator.group.core import GroupShard
-from ottla.coordinator.group.effects import Answer, Moment
 from ottla.coordinator.group.members import Protocol
-from ottla.coordinator.group.offsets import Commit
-from ottla.coordinator.group.rebalance import Join
+from ottla.coordinator.group.requests import Commit, Join
+from ottla.coordinator.group.stored.committed import CommittedOffset
+from ottla.coordinator.shard import Answer, Moment
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.sync_group import SyncGroupRequest
@@ -54,7 +53,7 @@ def test_requests_that_are_refused_leave_no_group_behind() -> None:
         shard.delete_group(group, START)
 
     assert not shard.groups
-    assert not shard.state.writes
+    assert not len(shard.writes)
     assert shard.next_deadline_ms() is None
 
 
@@ -80,11 +79,11 @@ def test_commits_that_fail_leave_no_group_that_outlives_the_next_expiry() -> Non
 
     answers = [
         effect
-        for ticket in list(shard.state.writes)
+        for ticket in list(shard.writes)
         for effect in shard.appended(ticket, ErrorCode.NOT_ENOUGH_REPLICAS, START)
     ]
     shard.expire_offsets(START)
 
     assert sum(isinstance(effect, Answer) for effect in answers) == GROUPS
     assert not shard.groups
-    assert not shard.state.writes
+    assert not len(shard.writes)

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from ottla.launch import cluster as launch
+from ottla.launch import kafka_probe
 from ottla.launch.cluster import BrokerProcess, Cluster
 from ottla.launch.kafka_probe import ClusterSeen
 from ottla.launch.refusal import LaunchRefused
 from ottla.testing.cluster import ClusterUnderTest
-from support.waiting import wait_until
+from support.running.waiting import wait_until
 
 
 class Process:
@@ -48,11 +49,12 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Three brokers at somebody else's ZooKeeper."""
     made = Cluster(3, data_dir=tmp_path, zookeeper="127.0.0.1:1")
 
-    def run(broker: BrokerProcess, _settings: Any = None) -> None:
+    def run(broker: BrokerProcess, _settings: Any = None, _warm: None = None) -> None:
         process: Any = Process()
         broker._process = process
 
     monkeypatch.setattr(BrokerProcess, "launch", run)
+    monkeypatch.setattr(launch, "IS_QUICKER", False)
     for broker in made.brokers:
         run(broker)
     return made
@@ -60,7 +62,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 def everyone_sees(monkeypatch: pytest.MonkeyPatch, brokers: set[int], controller: int) -> None:
     monkeypatch.setattr(
-        launch, "see_cluster", lambda _host, _port: ClusterSeen(frozenset(brokers), controller)
+        kafka_probe, "see_cluster", lambda _host, _port: ClusterSeen(frozenset(brokers), controller)
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ottla.launch.cluster import BrokerProcess
-from support.commands import run_here
-from support.waiting import wait_until
+from support.processes.commands import run_here
+from support.running.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

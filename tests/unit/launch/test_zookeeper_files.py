@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.launch.zookeeper_files import (
-    FatalError,
-    fatal_error,
-    write_files,
-    zookeeper_jars,
-    zookeeper_version,
-)
+from ottla.launch.zookeeper_files import FatalError, fatal_error, write_files
 
 GAVE_UP = "2026-01-01T10:00:00,000 ERROR ZooKeeperServerMain Unexpected exception, exiting abnormally\n"
 READING = (
@@ -82,11 +76,3 @@ def test_configuration_is_ascii_whatever_the_path(tmp_path: Path) -> None:
     config, _ = write_files(tmp_path, {"dataDir": "/dätä 🐘"})
 
     assert config.read_bytes() == rb"dataDir=/d\u00e4t\u00e4 \ud83d\udc18" + b"\n"
-
-
-def test_jars_come_from_the_installed_pyspark_and_are_few() -> None:
-    jars = zookeeper_jars()
-
-    assert zookeeper_version(jars).startswith("3.9.")
-    assert all(jar.is_file() for jar in jars)
-    assert len(jars) < 30

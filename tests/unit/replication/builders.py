@@ -4,7 +4,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicId
 from ottla.replication.events import Elected, EpochEndOffset, PartitionFetched
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
-from support.toy_epochs import ToyEpochs
+from support.bench.toy_epochs import ToyEpochs
 
 LEADER, FAST, SLOW = BrokerId(1), BrokerId(2), BrokerId(3)
 OUTSIDER = BrokerId(9)

@@ -6,7 +6,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.replication.events import EpochEndOffset
 from ottla.replication.fetch_checks import check_leader_epoch, check_position
-from support.toy_epochs import ToyEpochs
+from support.bench.toy_epochs import ToyEpochs
 
 OUT_OF_RANGE = ErrorCode.OFFSET_OUT_OF_RANGE
 

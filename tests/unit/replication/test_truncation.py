@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ottla.model.ids import LeaderEpoch, Offset
 from ottla.replication.events import EpochEndOffset
 from ottla.replication.truncation import plan_truncation
-from support.toy_epochs import ToyEpochs
+from support.bench.toy_epochs import ToyEpochs
 
 
 @pytest.mark.parametrize(

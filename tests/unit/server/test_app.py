@@ -9,17 +9,13 @@ from typing import cast
 
 import pytest
 
-from ottla.server.app import (
+from ottla.server.app import BrokerProcess, BrokerRefused, end_signals, main, read_config
+from ottla.server.edge import Edge
+from ottla.server.open_files import (
     OPEN_FILES_BESIDE_LOGS,
-    BrokerProcess,
-    BrokerRefused,
-    end_signals,
-    main,
     raise_open_files_limit,
-    read_config,
     warn_about_open_files,
 )
-from ottla.server.edge import Edge
 
 SOUND = {"broker.id": "1", "zookeeper.connect": "zk:2181", "listeners": "PLAINTEXT://127.0.0.1:9092"}
 

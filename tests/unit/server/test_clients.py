@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from ottla.broker.node import Node
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.engine.engine import Engine
 from ottla.launch.zookeeper_probe import accepts_sessions
 from ottla.model.cluster import Endpoint
@@ -18,7 +18,7 @@ from ottla.server.edge import HANG_UP_SECONDS_MAX, RESTING_SECONDS, Edge
 from ottla.server.listener import ClientConnection, Listener, plain_address
 from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock
-from support.node_bench import a_config
+from support.bench.node_bench import a_config
 
 NO_HOST = "a..b"
 
@@ -33,7 +33,9 @@ def test_a_client_of_ipv4_has_its_own_address(seen: str, host: str) -> None:
 
 def test_it_has_so_where_it_is_counted() -> None:
     edge = SimpleNamespace(
-        request_bytes_max=100, loop=SimpleNamespace(time=lambda: 0.0), admit=lambda client: True
+        first_frame_bytes_max=lambda listener: 100,
+        loop=SimpleNamespace(time=lambda: 0.0),
+        admit=lambda client: True,
     )
     transport: Any = SimpleNamespace(
         get_extra_info=lambda _name: ("::ffff:10.0.0.7", 1, 0, 0), set_write_buffer_limits=lambda high: None
@@ -119,7 +121,7 @@ def test_a_name_that_no_host_can_have_is_a_reason_and_no_accident() -> None:
         await peer._open(NO_HOST, 9092)
 
     asyncio.run(open_peer())
-    with pytest.raises(OSError, match="is no name of a host"):
+    with pytest.raises(OSError, match="is not a host name"):
         Listener(Endpoint("PLAINTEXT", NO_HOST, 0, "PLAINTEXT"), -1, -1)
 
     def fails(engine: Engine) -> Any:
@@ -129,6 +131,6 @@ def test_a_name_that_no_host_can_have_is_a_reason_and_no_accident() -> None:
     with Client(f"{NO_HOST}:9092") as client:
         client.run(fails)
         client.run_until(lambda: client.engine.metadata_error is not None, 1000)
-        assert f"{NO_HOST} is no name of a host" in str(client.engine.metadata_error)
+        assert f"{NO_HOST} is not a host name" in str(client.engine.metadata_error)
     assert f"no connection to {NO_HOST}:9092" in lost[0]
     assert not accepts_sessions(NO_HOST, 1, 0.1)

@@ -8,7 +8,7 @@ from ottla.broker.node import Node
 from ottla.server.edge import Edge
 from ottla.server.listener import ClientConnection
 from ottla.server.timers import SystemClock
-from support.node_bench import a_config
+from support.bench.node_bench import a_config
 
 THREE_LISTENERS = {
     "listeners": "CLIENTS://one:9092,BROKERS://one:9093,CONTROL://one:9094",

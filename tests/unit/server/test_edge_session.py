@@ -6,9 +6,9 @@ from typing import Any, cast
 from ottla.broker.node import Node
 from ottla.server.edge import Edge
 from ottla.server.timers import SystemClock
-from ottla.server.zk_session import ZooKeeperClient
+from ottla.server.zookeeper.session import ZooKeeperClient
 from ottla.zookeeper.ops import SessionConnected, SessionEvent, SessionExpired, SessionSuspended
-from support.node_bench import a_config
+from support.bench.node_bench import a_config
 
 FIRST = SessionConnected(7, True, 6_000)
 SECOND = SessionConnected(8, True, 6_000)

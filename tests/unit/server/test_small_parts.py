@@ -5,8 +5,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ottla.broker.log_limit import LINES_PER_WINDOW, WINDOW_SECONDS, LogLimit
-from ottla.server.kept_session import keep_session, read_kept_session
+from ottla.broker.runtime.log_limit import LINES_PER_WINDOW, WINDOW_SECONDS, LogLimit
+from ottla.server.guard.kept_session import keep_session, read_kept_session
 from ottla.server.timers import SystemClock, Ticker
 from ottla.server.worker import Worker
 

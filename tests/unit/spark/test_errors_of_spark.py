@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from ottla.spark.jobs.streams import spark_said
+from ottla.spark.jobs.shared.streams import spark_said
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def setup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
         ("ROOT", tmp_path),
         ("VENV", tmp_path / ".venv"),
         ("STAMP", tmp_path / ".venv" / "stamp"),
+        ("CLUSTER_STAMP", tmp_path / ".venv" / "cluster-stamp"),
     ):
         monkeypatch.setattr(module, name, value)
     return module
@@ -132,24 +133,83 @@ def test_set_up_clone_is_current_until_something_it_depends_on_changes(
     monkeypatch.setattr(setup, "INPUTS", (lock,))
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
-    assert not setup.is_current()
+    assert not setup.is_current(setup.STAMP)
 
     for name in ("python", "ottla"):
         (programs / name).touch()
     setup.STAMP.write_text(json.dumps({"fingerprint": setup.fingerprint(), "python": "3.12"}))
-    assert setup.is_current()
+    assert setup.is_current(setup.STAMP)
 
     monkeypatch.setenv("PYTHON", str(a_python(tmp_path / "bin", "another", "3 13")))
-    assert not setup.is_current(), "another Python was asked for"
+    assert not setup.is_current(setup.STAMP), "another Python was asked for"
     monkeypatch.setenv("PYTHON", str(a_python(tmp_path / "bin", "same", "3 12")))
-    assert setup.is_current()
+    assert setup.is_current(setup.STAMP)
 
     lock.write_text("one==2\n")
-    assert not setup.is_current()
+    assert not setup.is_current(setup.STAMP)
 
 
 def test_broken_stamp_means_set_up_again(setup: ModuleType) -> None:
     setup.STAMP.parent.mkdir()
     setup.STAMP.write_text("{ not json")
 
-    assert not setup.is_current()
+    assert not setup.is_current(setup.STAMP)
+
+
+@pytest.fixture
+def stages(setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What set-up would do, in words; every stage ends well."""
+    done: list[str] = []
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "ottla"):
+        (programs / name).touch()
+
+    def note(stamp: Path, word: str) -> None:
+        done.append(word)
+        setup.write_stamp(stamp, (3, 12))
+
+    monkeypatch.setattr(setup, "INPUTS", ())
+    monkeypatch.setattr(setup, "set_up_cluster", lambda is_alone: note(setup.CLUSTER_STAMP, "cluster"))
+    monkeypatch.setattr(setup, "set_up_the_rest", lambda: note(setup.STAMP, "rest"))
+    return done
+
+
+def test_the_cluster_comes_first_and_no_stage_is_done_twice(setup: ModuleType, stages: list[str]) -> None:
+    setup.set_up(cluster_only=True)
+    assert stages == ["cluster"]
+    setup.set_up(cluster_only=True)
+    assert stages == ["cluster"]
+
+    setup.set_up()
+    assert stages == ["cluster", "rest"]
+    setup.set_up()
+    setup.set_up(cluster_only=True)
+    assert stages == ["cluster", "rest"]
+
+
+def test_a_stage_that_was_interrupted_is_done_again(
+    setup: ModuleType, stages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = setup.set_up_the_rest
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(setup, "set_up_the_rest", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        setup.set_up()
+    monkeypatch.setattr(setup, "set_up_the_rest", whole)
+
+    setup.set_up()
+
+    assert stages == ["cluster", "rest"], "and the first stage is not"
+
+
+def test_large_downloads_tell_how_far_they_are(setup: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["Collecting pyspark", *(f"Progress {done}000000 of 400000000" for done in range(0, 401, 10))]
+
+    assert setup.pip_in_lines(["printf", "%s\\n", *lines, "Progress 5 of 10"]) == 0
+
+    told = capsys.readouterr().out.splitlines()
+    assert told == ["Collecting pyspark", *(f"set-up: {done} of 400 MB" for done in range(40, 401, 40))]

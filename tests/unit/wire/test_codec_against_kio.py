@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.fields import Message
-from support.kio_oracle import as_kio, decoded_by_kio, encoded_by_kio, kio_class, limit_for
-from support.wire_messages import all_message_classes, as_of, plain, structs, versions_of
+from support.wire.kio_oracle import as_kio, decoded_by_kio, encoded_by_kio, kio_class, limit_for
+from support.wire.messages import all_message_classes, as_of, plain, structs, versions_of
 
 pytestmark = pytest.mark.slow
 

@@ -15,13 +15,13 @@ from ottla.wire.apis.list_transactions import ListTransactionsRequest
 from ottla.wire.apis.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.apis.offset_fetch import OffsetFetchRequest
 from ottla.wire.apis.produce import ProduceRequest
-from ottla.wire.caches import COMPACT_STRINGS, DECODED_INT32S, ENTRIES_MAX
 from ottla.wire.codec import decode, encode_bytes
+from ottla.wire.compiler.caches import COMPACT_STRINGS, DECODED_INT32S, ENTRIES_MAX
 from ottla.wire.fields import Message
 from ottla.wire.headers import decode_request_header, decode_response, frame_request
 from ottla.wire.primitives import read_uvarint
-from support.random_messages import mutated, random_struct
-from support.wire_messages import all_message_classes, versions_of
+from support.wire.messages import all_message_classes, versions_of
+from support.wire.random_messages import mutated, random_struct
 
 FRAMES = int(os.environ.get("OTTLA_FUZZ_FRAMES", "3000"))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.model.ids import TopicPartition
-from ottla.zookeeper import paths
+from ottla.znodes import paths
 from ottla.zookeeper.connect_string import Ensemble, Host, parse_connect_string
 
 

@@ -54,7 +54,7 @@ from ottla.zookeeper.protocol import (
     read_result,
     read_watch_event,
 )
-from support.zookeeper_bytes import Wire, buffer_bytes, connect_reply, stat_bytes, text_bytes
+from support.zookeeper.bytes import Wire, buffer_bytes, connect_reply, stat_bytes, text_bytes
 
 FEW = settings(max_examples=30, deadline=None)
 MANY = settings(max_examples=3_000, deadline=None)

@@ -34,8 +34,8 @@ from ottla.zookeeper.session import (
     SessionConfig,
     State,
 )
-from support.zookeeper_bytes import TIMEOUT_MS
-from support.zookeeper_servers import Ensemble, Server
+from support.zookeeper.bytes import TIMEOUT_MS
+from support.zookeeper.servers import Ensemble, Server
 
 OTHER = 1
 LENGTHS = ((12, 30), (4, 120))

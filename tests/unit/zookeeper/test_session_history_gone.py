@@ -4,7 +4,7 @@ import pytest
 
 from ottla.zookeeper.ops import GetData, SessionConnected, SessionExpired
 from ottla.zookeeper.session import State
-from support.zookeeper_bytes import SESSION_ID, TIMEOUT_MS, Wire, connect_reply, data_body, reply
+from support.zookeeper.bytes import SESSION_ID, TIMEOUT_MS, Wire, connect_reply, data_body, reply
 
 
 def a_wire_that_saw_transaction_900(connect_string: str = "zk") -> Wire:

@@ -19,7 +19,7 @@ from ottla.zookeeper.ops import (
 )
 from ottla.zookeeper.protocol import OpCode
 from ottla.zookeeper.session import CloseConnection, OpenConnection, State
-from support.zookeeper_bytes import SESSION_ID, TIMEOUT_MS, Wire, codes, connect_reply, data_body, reply
+from support.zookeeper.bytes import SESSION_ID, TIMEOUT_MS, Wire, codes, connect_reply, data_body, reply
 
 
 def test_a_new_session_is_asked_for_with_no_id_and_told_when_granted() -> None:

@@ -28,7 +28,7 @@ from ottla.zookeeper.ops import (
 )
 from ottla.zookeeper.protocol import OpCode
 from ottla.zookeeper.session import CloseConnection, Completed, State
-from support.zookeeper_bytes import (
+from support.zookeeper.bytes import (
     Wire,
     a_stat,
     buffer_bytes,

@@ -17,7 +17,7 @@ from ottla.zookeeper.ops import (
 )
 from ottla.zookeeper.protocol import XID_SET_WATCHES, OpCode
 from ottla.zookeeper.watches import SET_WATCHES_BYTES_MAX
-from support.zookeeper_bytes import (
+from support.zookeeper.bytes import (
     SESSION_ID,
     Wire,
     codes,

@@ -27,5 +27,5 @@ def start_daemon(words: list[str], log_name: str) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    process.returncode = 0  # It is not ours to wait for any more.
+    process.returncode = 0  # Nobody waits for it any more.
     typer.echo(f"running as process {process.pid}; its log is {log}")

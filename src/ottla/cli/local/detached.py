@@ -1,4 +1,4 @@
-"""``ottla up --detach``: the same in the background, awaited until it serves."""
+"""``ottla up --detach``: the same in the background; returns when it serves."""
 
 import subprocess
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from ottla.cli.local.console_beside import address_here
 from ottla.cli.local.state import LOG_NAME, LOOK_S, UpState, next_command, read_state
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.cli.shared.waiting import PATIENCE_S, tell_of_waiting
@@ -20,7 +21,7 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
     log = data_dir / LOG_NAME
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
-        output = log.open("ab")  # Whoever starts at the same moment writes there, too.
+        output = log.open("ab")  # Another start at the same moment may write there, too.
         begun_at = output.tell()
     except OSError as error:
         raise CommandRefused(
@@ -44,10 +45,12 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
     typer.echo(f"running as process {process.pid}; {next_command('down', data_dir)} stops it")
     typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
     typer.echo(f"  zookeeper.connect  {state.zookeeper}")
+    if (address := address_here(data_dir)) is not None:
+        typer.echo(f"  console            {address}")
 
 
 def _serving(process: subprocess.Popen[bytes], data_dir: Path, log: Path, begun_at: int) -> UpState:
-    """What it says of itself as soon as it does."""
+    """The cluster's state, as soon as it serves."""
     began = time.monotonic()
     give_up = began + READY_S_MAX
     is_told = False
@@ -61,6 +64,6 @@ def _serving(process: subprocess.Popen[bytes], data_dir: Path, log: Path, begun_
             raise CommandRefused(f"the cluster was not ready within {READY_S_MAX:.0f} s; its log is {log}")
         if not is_told and time.monotonic() > began + PATIENCE_S:
             is_told = True
-            tell_of_waiting(f"starting ZooKeeper and brokers; their news are in {log}")
+            tell_of_waiting(f"starting ZooKeeper and brokers; their log is {log}")
         time.sleep(LOOK_S)
     return state

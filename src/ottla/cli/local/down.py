@@ -2,12 +2,13 @@
 
 import typer
 
-from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, require_state
+from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, UpState, require_state
 from ottla.cli.shared.refusal import CommandRefused
 
 app = typer.Typer(add_completion=False)
 
-STOP_S_MAX = 120.0
+STOP_S_MAX = 150.0
+"""Longer than all the time-outs together that `ottla up` gives its brokers, one kind after the other."""
 
 
 @app.command()
@@ -26,15 +27,28 @@ def down(data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
     try:
         os.kill(state.pid, signal.SIGTERM)
     except PermissionError:
-        raise CommandRefused(f"process {state.pid} belongs to another user; let that one stop it") from None
+        raise CommandRefused(f"process {state.pid} belongs to another user, who must stop it") from None
     except ProcessLookupError:
         pass  # It ended a moment ago.
     give_up = time.monotonic() + STOP_S_MAX
     while is_locked(data_dir):
         if time.monotonic() > give_up:
+            _have_stacks_written(state)
             raise CommandRefused(
-                f"process {state.pid} did not stop within {STOP_S_MAX:.0f} s; the logs in {data_dir} say what"
-                f" it waits for, and `kill -9 {state.pid}` ends it and all its brokers, as a crash would"
+                f"process {state.pid} did not stop within {STOP_S_MAX:.0f} s; the logs in {data_dir} end with"
+                f" what it waits for, and `kill -9 {state.pid}` ends it and all its brokers, as a crash would"
             )
         time.sleep(LOOK_S)
     typer.echo(f"stopped; the data is in {data_dir.absolute()}")
+
+
+def _have_stacks_written(state: UpState) -> None:
+    """Each process of the cluster writes to its log where it stands."""
+    import os
+    import signal
+    from contextlib import suppress
+
+    for pid in (state.pid, *state.broker_pids.values()):
+        if pid is not None:
+            with suppress(OSError):  # it has ended
+                os.kill(pid, signal.SIGUSR1)

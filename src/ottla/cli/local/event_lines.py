@@ -1,7 +1,4 @@
-"""What happens in a cluster, told while it runs: one readable line for each important event.
-
-The brokers write everything into their logs; ``ottla up`` reads along and repeats what a person wants to see.
-"""
+"""One readable line for each important event of a running cluster, from the logs of its brokers."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 NAMED_MAX = 3
-"""So many partitions are named; of the others it is said how many they are."""
+"""How many partitions are named; the others are counted."""
 READ_BYTES_MAX = 1024 * 1024
 
 

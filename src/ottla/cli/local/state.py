@@ -1,7 +1,7 @@
-"""What a running ``ottla up`` says of itself in its data directory, and what it is asked there.
+"""The state of a running ``ottla up`` in its data directory, and requests to it.
 
-``up.json`` names its processes; files in ``requests`` ask for something and vanish when it is done. That a
-cluster runs is known by its lock, not by the file: a process id may be another's by now.
+``up.json`` names its processes; files in ``requests`` ask for something and vanish when it is done. Whether a
+cluster runs is known by its lock, not by the file: a process id may have been reused.
 """
 
 import fcntl
@@ -149,6 +149,6 @@ def asked(data_dir: Path) -> dict[int, Path]:
 
 
 def forget_requests(data_dir: Path) -> None:
-    """What was asked of a cluster that is gone is not done by the next."""
+    """Requests to an earlier cluster are dropped."""
     for file in asked(data_dir).values():
         file.unlink(missing_ok=True)

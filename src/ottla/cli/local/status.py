@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from ottla.cli.local.console_beside import address_here
 from ottla.cli.local.state import DEFAULT_DATA_DIR, DataDir, next_command, require_state
 from ottla.cli.shared.options import Output, OutputOption
 
@@ -37,6 +38,8 @@ def status(data_dir: DataDir = DEFAULT_DATA_DIR, output: OutputOption = Output.T
     typer.echo(f"running as process {state.pid}, data in {data_dir.absolute()}")
     typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
     typer.echo(f"  zookeeper.connect  {state.zookeeper}")
+    if (address := address_here(data_dir)) is not None:
+        typer.echo(f"  console            {address}")
     for number, pid in sorted(state.broker_pids.items()):
         typer.echo(f"  broker {number}: {_state_of(number, pid, data_dir)}")
 

@@ -1,11 +1,11 @@
-"""How long until a cluster has noticed that a broker is gone, and others lead what it led."""
+"""Waits until a cluster has noticed that a broker is gone, and others lead its partitions."""
 
 import time
 
 from ottla.cli.shared.connection import connected
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.client.admin.topics import describe_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.errors import ClientError
 
 LIMIT_S = 60.0

@@ -10,7 +10,7 @@ from ottla.cli.local.state import DEFAULT_DATA_DIR, read_state
 from ottla.cli.shared.options import read_settings
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 from ottla.cli.shared.waiting import PATIENCE_S, tell_of_waiting
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.config import ClientConfig, parse_bootstrap_servers
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import Operation, wait_for
@@ -18,9 +18,12 @@ from ottla.client.errors import (
     BrokerError,
     ClientError,
     ConnectionLost,
+    LoginFailed,
     TimedOut,
     UnsupportedByBroker,
 )
+from ottla.client.sasl_settings import NAMES as SASL_NAMES
+from ottla.client.sasl_settings import read_login
 from ottla.model.errors import ErrorCode
 
 USUAL_SERVER = "127.0.0.1:9092"
@@ -39,7 +42,7 @@ _NUMBERS = {
     "socket.connection.setup.timeout.ms": "socket_connection_setup_timeout_ms",
 }
 
-CLIENT_SETTINGS = frozenset({"bootstrap.servers", "client.id", "security.protocol", *_NUMBERS})
+CLIENT_SETTINGS = frozenset({"bootstrap.servers", "client.id", *SASL_NAMES, *_NUMBERS})
 """What producers and consumers leave to the connection; servers named on the command line count more."""
 
 
@@ -54,6 +57,8 @@ def connected(
     try:
         with Client(config) as client:
             failure = client.run(_reach)
+            if isinstance(failure, LoginFailed):
+                raise failure
             if failure is not None:
                 raise CommandRefused(
                     f"no broker answers at {bootstrap_server} ({failure}); {_next_step(bootstrap_server)}"
@@ -68,7 +73,7 @@ def connected(
 def _next_step(bootstrap_server: str) -> str:
     state = read_state(DEFAULT_DATA_DIR)
     if state is not None and state.bootstrap_servers == bootstrap_server:
-        return "`ottla status` shows what has become of the cluster here"
+        return "`ottla status` shows the state of the cluster here"
     return "start a cluster with `ottla up`, or name one with --bootstrap-server"
 
 
@@ -87,17 +92,18 @@ def client_config(bootstrap_server: str, properties: dict[str, str]) -> ClientCo
     config = ClientConfig(
         bootstrap_servers=servers,
         default_api_timeout_ms=API_MS_MAX,
-        socket_connection_setup_timeout_ms=REACH_MS_MAX // len(servers),  # Each has its turn in that time.
+        socket_connection_setup_timeout_ms=REACH_MS_MAX // len(servers),  # Each is tried in that time.
     )
-    protocol = properties.get("security.protocol", "PLAINTEXT")
-    if protocol != "PLAINTEXT":
-        raise CommandRefused(f"security.protocol={protocol} is not supported; only PLAINTEXT is")
+    try:
+        config = replace(config, login=read_login(properties))
+    except ValueError as error:
+        raise CommandRefused(str(error)) from None
     if "client.id" in properties:
         config = replace(config, client_id=properties["client.id"])
     for name, field in _NUMBERS.items():
         if name in properties:
             if not properties[name].isdecimal():
-                raise CommandRefused(f"{name}={properties[name]} is no number")
+                raise CommandRefused(f"{name}={properties[name]} is not a number")
             config = replace(config, **{field: int(properties[name])})  # type: ignore[arg-type]
     return config
 
@@ -133,7 +139,7 @@ _MEANING = {
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group reads this topic; stop its consumers first",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "that is no name for a topic",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "that is not a valid topic name",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset lies outside the log",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the group's coordinator is not available at the moment",
 }
@@ -147,6 +153,8 @@ def sentence(error: ClientError) -> str:
             return f"{meaning} ({error.code.name})"
         case TimedOut() | ConnectionLost():
             return f"{error}; look with `ottla describe` which brokers run, and try again"
+        case LoginFailed():
+            return f"the login failed at {error}; see sasl.mechanism and sasl.jaas.config"
         case UnsupportedByBroker():
             return f"the cluster is too old for this: {error}"
         case _:

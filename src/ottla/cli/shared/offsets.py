@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping
 
-from ottla.cli.shared.printing import joined
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.client.admin.topics import describe_topics
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.fetching.offsets import list_offsets
+from ottla.insight.wording import joined
 from ottla.model.ids import TopicPartition
 
 

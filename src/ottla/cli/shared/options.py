@@ -1,7 +1,7 @@
-"""Options that many commands have, and the small languages of their values."""
+"""Options that many commands have, and how their values are parsed."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -52,6 +52,9 @@ OutputOption = Annotated[
 ]
 
 
+COMMON_OPTIONS = ("--bootstrap-server", "--command-config", "--output")
+
+
 def is_given(value: object) -> bool:
     """Whether an option was used: 0 is a value, though it equals ``False``."""
     return value is not None and value is not False and value not in ([], ())
@@ -73,14 +76,38 @@ def only_with(action: str, allowed: Iterable[str], options: dict[str, object]) -
             raise UsageRefused(f"{flag} cannot be used with {action}; see --help")
 
 
-def key_values(flag: str, items: Iterable[str]) -> dict[str, str]:
-    """``name=value`` items; the value may hold further ``=``."""
+def given_options(ctx: typer.Context) -> dict[str, object]:
+    """The options on the command line, by their flags."""
+    return {
+        option.opts[0]: ctx.params[option.name]
+        for option in ctx.command.params
+        if option.name in ctx.params and _is_typed(ctx, option.name)
+    }
+
+
+def _is_typed(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def chosen_action(
+    ctx: typer.Context, allowed: Mapping[str, Iterable[str]], with_every_action: Iterable[str] = ()
+) -> str:
+    """The one action on the command line; refuses options that mean nothing for it."""
+    given = given_options(ctx)
+    action = exactly_one({flag: given.get(flag, False) for flag in allowed})
+    only_with(action, {action, *allowed[action], *COMMON_OPTIONS, *with_every_action}, given)
+    return action
+
+
+def key_values(flag: str, items: Iterable[str], *, keeps_blanks: bool = False) -> dict[str, str]:
+    """``name=value`` items; the value may hold further ``=``, and blanks around it if it is a separator."""
     pairs: dict[str, str] = {}
     for item in items:
         name, separator, value = item.partition("=")
         if not separator or not name.strip():
             raise UsageRefused(f"{flag} {item!r} is not of the form name=value")
-        pairs[name.strip()] = value.strip()
+        pairs[name.strip()] = value if keeps_blanks else value.strip()
     return pairs
 
 
@@ -90,7 +117,7 @@ def pattern(flag: str, text: str) -> re.Pattern[str]:
     try:
         return re.compile(cleaned)
     except re.error as error:
-        raise UsageRefused(f"{flag} {text!r} is no regular expression: {error}") from None
+        raise UsageRefused(f"{flag} {text!r} is not a regular expression: {error}") from None
 
 
 def numbers(flag: str, text: str) -> list[int]:
@@ -98,7 +125,7 @@ def numbers(flag: str, text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        raise UsageRefused(f"{flag} {text!r} is no list of numbers like 0,1,2") from None
+        raise UsageRefused(f"{flag} {text!r} is not a list of numbers like 0,1,2") from None
 
 
 def read_text(path: Path) -> str:

@@ -5,12 +5,13 @@ import io
 import json
 import select
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
 from ottla.cli.shared.options import Output
+from ottla.insight.wording import joined
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], output: Output, columns: Sequence[str] = ()) -> None:
@@ -29,21 +30,6 @@ def print_rows(rows: Sequence[Mapping[str, Any]], output: Output, columns: Seque
     typer.echo(text.getvalue(), nl=False)
 
 
-def joined(values: Iterable[object]) -> str:
-    """``1,2,3``."""
-    return ",".join(str(value) for value in values)
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Left-aligned columns, each as wide as its widest cell."""
-    lines = [[str(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
-
-
 def _cell(value: object) -> object:
     if isinstance(value, (list, tuple)) and not any(isinstance(part, dict) for part in value):
         return joined(value)
@@ -51,7 +37,7 @@ def _cell(value: object) -> object:
 
 
 def nobody_reads() -> bool:
-    """Whether the reader of our output is gone: one who only waits would never find out by writing."""
+    """Whether the reader of our output is gone: a command that only waits would not notice."""
     try:
         output = sys.stdout.fileno()
     except (OSError, ValueError):

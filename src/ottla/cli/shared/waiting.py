@@ -1,4 +1,4 @@
-"""A word to whoever sits at a terminal while a command waits; programs hear the outcome alone."""
+"""Says at a terminal what a command waits for; programs get the outcome alone."""
 
 import sys
 from contextlib import suppress
@@ -6,7 +6,7 @@ from contextlib import suppress
 import typer
 
 PATIENCE_S = 2.0
-"""So long nobody wonders."""
+"""How long a command may be silent."""
 
 
 def tell_of_waiting(line: str) -> None:

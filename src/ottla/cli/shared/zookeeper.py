@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ottla.cli.shared.refusal import CommandRefused
-from ottla.server.zk_blocking import BlockingZooKeeper, ZooKeeperRefused
-from ottla.server.zk_session import ZooKeeperUnavailable
+from ottla.server.zookeeper.blocking import BlockingZooKeeper, ZooKeeperRefused
+from ottla.server.zookeeper.session import ZooKeeperUnavailable
 
 CONNECT_MS_MAX = 10_000
 REFUSED_MS_MAX = 1_000
@@ -20,4 +20,4 @@ def zookeeper_session(connect: str) -> Iterator[BlockingZooKeeper]:
     except (ZooKeeperRefused, ZooKeeperUnavailable) as error:
         raise CommandRefused(str(error).rstrip(".")) from error
     except ValueError as error:
-        raise CommandRefused(f"{connect!r} is no ZooKeeper address like host:2181/chroot: {error}") from error
+        raise CommandRefused(f"{connect!r} is not an address like host:2181/chroot: {error}") from error

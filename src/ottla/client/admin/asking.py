@@ -1,4 +1,4 @@
-"""Who must be asked: the controller, a group's coordinator, one broker, all, any."""
+"""Requests to the controller, a group's coordinator, one broker, all brokers, any broker."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -13,8 +13,10 @@ from ottla.wire.fields import Request, Response
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-GROUP = 0
 SECOND_OPINION_MS = 2_000
+GROUP, TRANSACTION = 0, 1
+"""What a coordinator may be asked for."""
+
 _LAST_VERSION_WITH_ONE_KEY = 3
 
 _MOVED = frozenset(
@@ -28,16 +30,16 @@ _MOVED = frozenset(
 
 
 def no_codes(_: Response) -> Iterable[int]:
-    """For responses that say nothing of who is to be asked."""
+    """For responses whose error codes do not say that another broker must be asked."""
     return ()
 
 
 def until_done(
     engine: Engine, what: str, timeout_ms: int | None, attempt: Callable[[int], Operation[T]]
 ) -> Operation[T]:
-    """Try again, with fresh metadata, as long as the error may pass and there is time.
+    """Try again with fresh metadata while the error is retriable and there is time.
 
-    ``attempt`` gets the time that is left, in milliseconds.
+    ``attempt`` gets the remaining time in milliseconds.
     """
     limit_ms = engine.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
     deadline_ms = engine.now_ms + limit_ms
@@ -62,18 +64,16 @@ def ask_controller(
     codes: Callable[[R], Iterable[int]],
     timeout_ms: int | None = None,
 ) -> Operation[R]:
-    """The active controller's answer; ``codes`` are those that may say it is another broker by now."""
+    """The active controller's answer; ``codes`` are those that may say that it has moved."""
 
-    def attempt(left_ms: int) -> Operation[R]:
+    def find(left_ms: int) -> Operation[Target]:
         yield from _know_brokers(engine, left_ms)
         controller = engine.metadata.controller_id
         if controller not in engine.metadata.brokers:
             raise ConnectionLost("the cluster has no controller at the moment")
-        answer = yield from ask(controller, message, response)
-        _raise_if_moved(codes(answer))
-        return answer
+        return controller
 
-    return until_done(engine, type(message).__name__, timeout_ms, attempt)
+    return _ask_found(engine, find, message, response, codes, timeout_ms)
 
 
 def ask_target(
@@ -86,14 +86,12 @@ def ask_target(
 ) -> Operation[R]:
     """One broker's answer, or any broker's; ``codes`` are those that may say it cannot answer yet."""
 
-    def attempt(left_ms: int) -> Operation[R]:
+    def find(left_ms: int) -> Operation[Target]:
         if target is not ANY_BROKER:
             yield from _know_brokers(engine, left_ms)
-        answer = yield from ask(target, message, response)
-        _raise_if_moved(codes(answer))
-        return answer
+        return target
 
-    return until_done(engine, type(message).__name__, timeout_ms, attempt)
+    return _ask_found(engine, find, message, response, codes, timeout_ms)
 
 
 def ask_any(
@@ -125,9 +123,9 @@ def ask_all(
 def hear_controller(
     engine: Engine, controller: int, message: Request, response: type[R]
 ) -> Operation[R | None]:
-    """What the controller says, if there is one and it answers soon: a second opinion.
+    """The controller's answer, or ``None`` if there is no controller or it does not answer soon.
 
-    Brokers hear of a new topic one after the other; the controller has answered for it.
+    A broker may not know a new topic yet; the controller does.
     """
     if controller < 0:
         return None
@@ -155,34 +153,53 @@ def ask_coordinator(
     response: type[R],
     codes: Callable[[R], Iterable[int]],
     *,
+    key_type: int = GROUP,
     timeout_ms: int | None = None,
 ) -> Operation[R]:
-    """The answer of the broker that coordinates a group."""
+    """The answer of the broker that coordinates a group, or a transactional id."""
 
-    def attempt(left_ms: int) -> Operation[R]:
+    def find(left_ms: int) -> Operation[Target]:
         yield from _know_brokers(engine, left_ms)
-        request = FindCoordinatorRequest(key=key, key_type=GROUP)
-        found = yield from ask(
-            ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY
-        )
-        if found.error_code:
-            raise BrokerError(found.error_code, found.error_message)
+        found = yield from find_coordinator(key, key_type)
         if found.node_id not in engine.metadata.brokers:
             raise ConnectionLost(f"the address of broker {found.node_id} is not known")
-        answer = yield from ask(found.node_id, message, response)
-        _raise_if_moved(codes(answer))
+        return found.node_id
+
+    return _ask_found(engine, find, message, response, codes, timeout_ms)
+
+
+def find_coordinator(key: str, key_type: int = GROUP) -> Operation[FindCoordinatorResponse]:
+    """What a broker says of a coordinator; one attempt."""
+    request = FindCoordinatorRequest(key=key, key_type=key_type)
+    found = yield from ask(
+        ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY
+    )
+    raise_for(found.error_code, found.error_message)
+    return found
+
+
+def _ask_found(
+    engine: Engine,
+    find: Callable[[int], Operation[Target]],
+    message: Request,
+    response: type[R],
+    codes: Callable[[R], Iterable[int]],
+    timeout_ms: int | None,
+) -> Operation[R]:
+    """Find the broker to ask and ask it, again and again while it has moved or cannot answer yet."""
+
+    def attempt(left_ms: int) -> Operation[R]:
+        target = yield from find(left_ms)
+        answer = yield from ask(target, message, response)
+        for code in codes(answer):
+            if code in _MOVED:
+                raise BrokerError(code)
         return answer
 
     return until_done(engine, type(message).__name__, timeout_ms, attempt)
 
 
-def _raise_if_moved(codes: Iterable[int]) -> None:
-    for code in codes:
-        if code in _MOVED:
-            raise BrokerError(code)
-
-
 def raise_for(code: int, detail: str | None = None) -> None:
-    """Raise an error code that is one."""
+    """Raise ``BrokerError`` unless the code is 0."""
     if code:
         raise BrokerError(code, detail)

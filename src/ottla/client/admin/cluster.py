@@ -57,7 +57,7 @@ def elect_leaders(
     election_type: int = PREFERRED,
     timeout_ms: int | None = None,
 ) -> Operation[dict[TopicPartition, PartitionResult]]:
-    """Elect the leaders of these partitions, or of all; one row per partition that had something to do."""
+    """Elect the leaders of these partitions, or of all; one row per partition that needed an election."""
     topics = None if partitions is None else _grouped(partitions)
     rows = None if topics is None else [TopicPartitions(topic=t, partitions=p) for t, p in topics.items()]
     request = ElectLeadersRequest(
@@ -80,7 +80,7 @@ def elect_leaders(
 def alter_partition_reassignments(
     engine: Engine, targets: Mapping[TopicPartition, tuple[int, ...] | None], timeout_ms: int | None = None
 ) -> Operation[dict[TopicPartition, ReassignablePartitionResponse]]:
-    """Move partitions to these replicas, or (``None``) let them stay where they were; one row each."""
+    """Move partitions to these replicas, or (``None``) cancel their move; one row each."""
     topics: dict[str, ReassignableTopic] = {}
     for partition, replicas in targets.items():
         topic = topics.setdefault(partition.topic, ReassignableTopic(name=partition.topic))
@@ -96,7 +96,7 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     engine: Engine, partitions: Iterable[TopicPartition] | None = None, timeout_ms: int | None = None
 ) -> Operation[dict[TopicPartition, OngoingPartitionReassignment]]:
-    """Those of these partitions, or of all, that are on the move."""
+    """The reassignments in progress among these partitions, or among all."""
     topics = None if partitions is None else _grouped(partitions)
     rows = (
         None
@@ -117,7 +117,7 @@ def describe_log_dirs(
     partitions: Iterable[TopicPartition] | None = None,
     timeout_ms: int | None = None,
 ) -> Operation[dict[int, list[DescribeLogDirsResult]]]:
-    """What lies in the log directories of these brokers."""
+    """The contents of the log directories of these brokers."""
     topics = None if partitions is None else _grouped(partitions)
     rows = (
         None if topics is None else [DescribableLogDirTopic(topic=t, partitions=p) for t, p in topics.items()]
@@ -138,7 +138,7 @@ def describe_log_dirs(
 def alter_replica_log_dirs(
     engine: Engine, moves: Mapping[int, Mapping[TopicPartition, str]], timeout_ms: int | None = None
 ) -> Operation[dict[tuple[TopicPartition, int], int]]:
-    """Let replicas of these brokers lie in these directories; the error code of each replica."""
+    """Move replicas of these brokers to these directories; the error code of each replica."""
     tasks = {}
     for broker, wanted in moves.items():
         topics: dict[str, dict[str, AlterReplicaLogDirTopic]] = {}

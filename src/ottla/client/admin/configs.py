@@ -1,6 +1,7 @@
-"""Settings of topics and brokers, described and altered. A broker's own settings are asked of that broker.
+"""Settings of topics and brokers, described and altered.
 
-Any broker is asked for a topic's; one that has not heard of the topic yet is not the last to be asked.
+A broker's settings are asked of that broker, a topic's of any broker; if that one does not know the topic,
+the controller is asked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from ottla.client.admin.asking import ask_target, hear_controller, know_brokers
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import ANY_BROKER, Operation, Target
 from ottla.model.errors import ErrorCode
+from ottla.wire.apis.alter_configs import AlterConfigsResourceResponse
 from ottla.wire.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -19,7 +21,6 @@ from ottla.wire.apis.describe_configs import (
 from ottla.wire.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
@@ -117,7 +118,7 @@ def _is_unheard_of(row: DescribeConfigsResult | AlterConfigsResourceResponse) ->
 
 
 def _by_target(resources: Iterable[Resource]) -> dict[Target, list[Resource]]:
-    """Resources by the broker that must be asked for them."""
+    """Resources by the broker to ask for them."""
     grouped: dict[Target, list[Resource]] = {}
     for kind, name in resources:
         is_one_broker = kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name != ""

@@ -44,7 +44,7 @@ def list_groups(
 
 
 def describe_group(engine: Engine, group: str, timeout_ms: int | None = None) -> Operation[DescribedGroup]:
-    """A group's state and members; of one that does not exist the state is ``Dead``."""
+    """A group's state and members; the state of a group that does not exist is ``Dead``."""
     response = yield from ask_coordinator(
         engine,
         group,
@@ -59,7 +59,7 @@ def describe_group(engine: Engine, group: str, timeout_ms: int | None = None) ->
 
 
 def delete_group(engine: Engine, group: str, timeout_ms: int | None = None) -> Operation[None]:
-    """Forget a group without members, and its offsets."""
+    """Delete a group without members, and its offsets."""
     response = yield from ask_coordinator(
         engine,
         group,
@@ -93,7 +93,7 @@ def list_group_offsets(
 def offsets_request(
     group: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool = False
 ) -> OffsetFetchRequest:
-    """What asks a coordinator for the committed offsets of these partitions, or of all."""
+    """A request for the committed offsets of these partitions, or of all."""
     topics: dict[str, OffsetFetchRequestTopics] | None = None
     if partitions is not None:
         topics = {}
@@ -105,7 +105,7 @@ def offsets_request(
 
 
 def offset_rows(response: OffsetFetchResponse) -> dict[TopicPartition, OffsetFetchResponsePartitions]:
-    """What it answered; an error of the whole group is raised."""
+    """The rows of a response; an error of the whole group is raised."""
     answer = response.groups[0]
     raise_for(answer.error_code)
     return {TopicPartition(t.name, row.partition_index): row for t in answer.topics for row in t.partitions}
@@ -138,7 +138,7 @@ def alter_group_offsets(
 def delete_group_offsets(
     engine: Engine, group: str, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
 ) -> Operation[dict[TopicPartition, int]]:
-    """Forget a group's offsets of these partitions; an error code for each."""
+    """Delete a group's offsets of these partitions; an error code for each."""
     topics: dict[str, OffsetDeleteRequestTopic] = {}
     for partition in partitions:
         topic = topics.setdefault(partition.topic, OffsetDeleteRequestTopic(name=partition.topic))

@@ -1,4 +1,4 @@
-"""Topics: list, describe, create, grow, empty and delete them."""
+"""Topics: list, describe, create and delete them, add partitions, delete records."""
 
 from collections.abc import Iterable, Mapping
 
@@ -40,15 +40,15 @@ from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic, Meta
 
 _NOT_HEARD_OF = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 ADMIN_TIMEOUT_MS = 30_000
-"""How long a broker may wait for the cluster to follow."""
+"""How long a broker may wait until the operation is done in the cluster."""
 
 
 def describe_topics(
     engine: Engine, names: Iterable[str] | None = None, timeout_ms: int | None = None
 ) -> Operation[MetadataResponse]:
-    """The metadata of these topics, or of all; none is created by asking.
+    """The metadata of these topics, or of all; no topic is created.
 
-    A broker may not have heard of a topic yet: it is missing only if the controller does not know it either.
+    A broker may not know a new topic yet, so the controller is asked before a topic counts as missing.
     """
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
@@ -64,7 +64,7 @@ def describe_topics(
 def _ask_for_all(
     engine: Engine, request: MetadataRequest, timeout_ms: int | None
 ) -> Operation[MetadataResponse]:
-    """Nothing in a list of all topics says that one is missing: the controller is asked first."""
+    """A list of all topics does not show that one is missing, so the controller is asked first."""
     yield from know_brokers(engine, timeout_ms)
     controller = engine.metadata.controller_id
     answer = yield from hear_controller(engine, controller, request, MetadataResponse)
@@ -81,7 +81,7 @@ def a_topic(
     assignments: Mapping[int, Iterable[int]] | None = None,
     configs: Mapping[str, str | None] | None = None,
 ) -> CreatableTopic:
-    """A topic to be created: with counts (-1: the brokers' default), or placed by hand."""
+    """A topic to be created: with counts (-1: the brokers' default), or with given assignments."""
     placed = [
         CreatableReplicaAssignment(partition_index=partition, broker_ids=tuple(brokers))
         for partition, brokers in (assignments or {}).items()
@@ -130,7 +130,7 @@ def create_partitions(
     validate_only: bool = False,
     timeout_ms: int | None = None,
 ) -> Operation[list[CreatePartitionsTopicResult]]:
-    """Let topics grow to so many partitions; one row each."""
+    """Add partitions up to these counts; one row per topic."""
     topics = []
     for name, count in counts.items():
         placed = (assignments or {}).get(name)
@@ -146,7 +146,7 @@ def create_partitions(
 def delete_records(
     engine: Engine, before: Mapping[TopicPartition, int], timeout_ms: int | None = None
 ) -> Operation[dict[TopicPartition, DeleteRecordsPartitionResult]]:
-    """Forget all records before an offset (-1: all that are committed); one row per partition."""
+    """Delete all records before an offset (-1: the high watermark); one row per partition."""
     engine.want_topics(*{partition.topic for partition in before})
     done: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
 

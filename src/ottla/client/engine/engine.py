@@ -1,8 +1,8 @@
-"""The client's engine: tasks, links to all brokers, and metadata kept fresh. It never waits and does no I/O.
+"""The client's engine: tasks, connections to all brokers, fresh metadata. It never blocks and does no I/O.
 
-An edge calls in with what happened (``link_connected``, ``frame_came``, ``link_lost``, ``tick``), then
-performs ``take_outputs()``. A frame is lent for the call; operations take what they need of it before they
-wait again, or keep it (``keep_frame``).
+An edge reports what happened (``link_connected``, ``frame_came``, ``link_lost``, ``tick``), then performs
+``take_outputs()``. A frame is valid only during the call: an operation copies what it needs before it waits
+again, or keeps the frame (``keep_frame``).
 """
 
 from random import Random
@@ -30,7 +30,7 @@ from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic, Meta
 
 
 class Engine(Scheduler):
-    """Everything that producer, fetcher and admin share."""
+    """What producer, fetcher and admin operations share."""
 
     def __init__(self, config: ClientConfig, now_ms: int, random: Random) -> None:
         super().__init__(now_ms)
@@ -41,7 +41,7 @@ class Engine(Scheduler):
         self.metadata_came = Signal()
         """Fires when a broker has answered a request for metadata."""
         self.metadata_error: ClientError | None = None
-        """Why the last attempt to refresh failed; ``None`` if it did not."""
+        """Why the last refresh failed; ``None`` if it succeeded."""
         self._wanted_topics: set[str] = set()
         self._is_refresh_wanted = False
         self._refresh_wanted = Signal()
@@ -65,20 +65,20 @@ class Engine(Scheduler):
         self.run()
 
     def frame_came(self, link_id: int, frame: memoryview) -> bool:
-        """A response came on a link; whether somebody keeps the frame."""
+        """A response arrived on a link; whether an operation keeps the frame."""
         self._is_frame_kept = False
         link = self._links.get(link_id)
-        if link is not None and link.state in (LinkState.GREETING, LinkState.READY):
+        if link is not None and link.state not in (LinkState.CLOSED, LinkState.OPENING):
             link.frame_came(frame)
         self.run()
         return self._is_frame_kept
 
     def keep_frame(self) -> None:
-        """An operation keeps what it was just answered: the edge will not use its memory again."""
+        """An operation keeps the frame of its response: the edge must not reuse that memory."""
         self._is_frame_kept = True
 
     def link_lost(self, link_id: int, reason: str) -> None:
-        """A link was closed by the other side, or could not be opened."""
+        """A link was closed by the broker, or could not be opened."""
         link = self._links.get(link_id)
         if link is not None and link.state is not LinkState.CLOSED:
             link.lost(reason)
@@ -93,19 +93,19 @@ class Engine(Scheduler):
         self.run()
 
     def take_outputs(self) -> list[Output]:
-        """What the edge is to do now."""
+        """The outputs since the last call, for the edge to perform."""
         outputs, self.outputs = self.outputs, []
         return outputs
 
     def next_tick_ms(self) -> int | None:
-        """When ``tick`` is due, if nothing else happens before."""
+        """The time of the next ``tick``, if nothing happens before."""
         deadlines = [d for link in self._links.values() if (d := link.deadline_ms) is not None]
         if (timer := self.next_deadline_ms()) is not None:
             deadlines.append(timer)
         return min(deadlines, default=None)
 
     def close(self) -> None:
-        """Hang up everywhere; all who wait hear ``ClientClosed``, whatever they wait for."""
+        """Close all connections; every waiting task gets ``ClientClosed``."""
         for link in self._links.values():
             link.close(ClientClosed("the client was closed"))
         self.end_all()
@@ -121,13 +121,13 @@ class Engine(Scheduler):
             link.request(step, task)
 
     def backoff_ms(self, attempts: int) -> int:
-        """The pause before the next attempt: twice as long each time, and never quite the same."""
+        """The pause before the next attempt: it doubles each time, with jitter."""
         ms = self.config.retry_backoff_ms << min(max(attempts - 1, 0), 20)
         ms = min(ms, self.config.retry_backoff_max_ms)
         return round(ms * self.random.uniform(0.8, 1.2))
 
     def pause(self, attempts: int, deadline_ms: int) -> Operation[None]:
-        """The pause before the next attempt, not beyond a deadline."""
+        """Sleep before the next attempt, but not beyond a deadline."""
         yield from sleep(max(0, min(self.backoff_ms(attempts), deadline_ms - self.now_ms)))
 
     def _new_link(self, host: str, port: int) -> Link:
@@ -150,7 +150,7 @@ class Engine(Scheduler):
         return link
 
     def _any_link(self) -> Link:
-        """The least busy of the ready links; else of those that may be opened (soonest) the least unlucky.
+        """The ready link with the fewest requests; else an opening one; else one with the fewest failures.
 
         So every broker is tried before one that does not answer is tried again.
         """
@@ -170,7 +170,7 @@ class Engine(Scheduler):
     # Metadata
 
     def want_topics(self, *names: str) -> None:
-        """Keep the metadata of these topics; those not yet known are asked for at once."""
+        """Keep the metadata of these topics fresh; new ones are requested at once."""
         new = [name for name in names if name not in self._wanted_topics]
         if new:
             self._wanted_topics.update(new)
@@ -178,7 +178,7 @@ class Engine(Scheduler):
             self.fire(self._new_topics)
 
     def refresh_soon(self) -> None:
-        """The metadata may be stale: ask a broker, unless one is being asked."""
+        """The metadata may be stale: request them, unless a request is in flight."""
         self._is_refresh_wanted = True
         self.fire(self._refresh_wanted)
 
@@ -216,5 +216,5 @@ class Engine(Scheduler):
                 self.metadata_error = None
                 failures = 0
             self.fire(self.metadata_came)
-            # A refresh is not repeated at once, unless for topics that it did not ask for.
+            # The next refresh waits, except for topics that this one did not request.
             yield from wait_for(self._new_topics, self.backoff_ms(failures))

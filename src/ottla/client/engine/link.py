@@ -1,7 +1,8 @@
-"""One connection to one broker: opened when first used, versions negotiated, answers in order."""
+"""One connection to one broker: opened at first use, versions negotiated, responses in order."""
 
 from collections import deque
 from enum import Enum, auto
+from random import Random
 from struct import error as StructError
 from typing import Any, Protocol
 
@@ -11,32 +12,26 @@ from ottla.client.engine.tasks import Ask, Task
 from ottla.client.errors import (
     ClientError,
     ConnectionLost,
+    LoginFailed,
     RequestTimedOut,
     Unsendable,
     UnsupportedByBroker,
 )
-from ottla.model.errors import ErrorCode, MalformedRequest
-from ottla.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.model.errors import MalformedRequest
+from ottla.wire.apis.api_versions import ApiVersionsResponse
 from ottla.wire.codec import UnsupportedVersion
-from ottla.wire.fields import Response
-from ottla.wire.headers import decode_response, frame_request, response_correlation_id
-from ottla.wire.keys import ApiKey
-
-SOFTWARE_VERSION = "0.1.0"
-"""What we tell brokers about ourselves."""
-
-HELLO_VERSION = 3
-"""ApiVersions is asked in this version first; an older broker answers in version 0."""
-
-CORRELATION_ID_MAX = 0x7FFF_FFFF
+from ottla.wire.connection import ClientSide, VersionsRefused
+from ottla.wire.fields import Request, Response
+from ottla.wire.login import ClientLogin, LoginRefused, version_of
 
 
 class LinkState(Enum):
-    """How far a link is."""
+    """The state of a link."""
 
     CLOSED = auto()
     OPENING = auto()
     GREETING = auto()
+    LOGGING_IN = auto()
     READY = auto()
 
 
@@ -45,43 +40,44 @@ class Home(Protocol):
 
     now_ms: int
     outputs: list[Output]
+    random: Random
 
     def resume(self, task: Task[Any], turn: int, value: Any) -> None:
-        """Hand a waiting task what came."""
+        """Resume a waiting task with a value."""
 
 
 class _Waiting:
-    """A request, queued or sent, and the task that waits for its answer (``None``: the link itself)."""
+    """A request, queued or sent, and the task that waits for its response."""
 
-    __slots__ = ("ask", "correlation_id", "deadline_ms", "task", "turn", "version")
+    __slots__ = ("ask", "deadline_ms", "task", "turn")
 
-    def __init__(self, ask: Ask, task: Task[Any] | None, deadline_ms: int) -> None:
+    def __init__(self, ask: Ask, task: Task[Any], deadline_ms: int) -> None:
         self.ask = ask
         self.task = task
-        self.turn = task.turn if task is not None else 0
+        self.turn = task.turn
         self.deadline_ms = deadline_ms
-        self.version = 0
-        self.correlation_id = 0
 
 
 class Link:
-    """A line to one address. When it is lost, all who wait hear so; the next request opens it again."""
+    """A connection to one address. If it is lost, waiting tasks get the error; a new request reopens it."""
 
     def __init__(self, link_id: int, host: str, port: int, config: ClientConfig, home: Home) -> None:
         self.id = link_id
         self.host = host
         self.port = port
         self.state = LinkState.CLOSED
-        self.versions: dict[int, tuple[int, int]] = {}
         self.may_open_at_ms = 0
         self.failures = 0
-        """How often in a row no line came about."""
+        """How many attempts to connect have failed in a row."""
         self._opened_at_ms = 0
         self._config = config
         self._home = home
         self._queue: deque[_Waiting] = deque()
-        self._in_flight: deque[_Waiting] = deque()
-        self._next_correlation_id = 0
+        self._conversation: ClientSide[_Waiting | None] = ClientSide(config.client_id)
+        """By request: who waits for the response; ``None`` for the link's own requests."""
+        self._login: ClientLogin | None = None
+        """The login that is under way."""
+        self._login_again_ms: int | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -89,27 +85,29 @@ class Link:
 
     @property
     def load(self) -> int:
-        """How many requests wait here."""
-        return len(self._queue) + len(self._in_flight)
+        """How many requests are queued or in flight."""
+        return len(self._queue) + len(self._conversation)
 
     @property
     def deadline_ms(self) -> int | None:
-        """When ``check`` has something to do."""
+        """The next time at which ``check`` must be called."""
         deadlines = []
         if self.state is LinkState.CLOSED and self._queue:
             deadlines.append(self.may_open_at_ms)
         elif self.state is LinkState.OPENING:
             deadlines.append(self._opened_at_ms + self._config.socket_connection_setup_timeout_ms)
-        if self._in_flight:
-            deadlines.append(self._in_flight[0].deadline_ms)
+        if (oldest := self._conversation.oldest) is not None:
+            deadlines.append(oldest.deadline)
         return min(deadlines, default=None)
 
     # From the engine
 
     def request(self, ask: Ask, task: Task[Any]) -> None:
-        """Send this now, or as soon as the line stands."""
+        """Send a request now, or as soon as the link is ready."""
         timeout_ms = self._config.request_timeout_ms if ask.timeout_ms is None else ask.timeout_ms
         waiting = _Waiting(ask, task, self._home.now_ms + timeout_ms)
+        if self._login_again_ms is not None and self._home.now_ms >= self._login_again_ms:
+            self._log_in()
         if self.state is LinkState.READY:
             self._send(waiting)
         else:
@@ -118,7 +116,7 @@ class Link:
                 self._open()
 
     def check(self) -> None:
-        """Open if it is time; give up on what took too long."""
+        """Open the link if its backoff is over; close it if a deadline has passed."""
         now_ms = self._home.now_ms
         if self.state is LinkState.CLOSED:
             if self._queue and now_ms >= self.may_open_at_ms:
@@ -128,30 +126,35 @@ class Link:
             and now_ms >= self._opened_at_ms + self._config.socket_connection_setup_timeout_ms
         ):
             self.close(ConnectionLost(f"{self.host}:{self.port} did not accept a connection in time"))
-        elif self._in_flight and now_ms >= self._in_flight[0].deadline_ms:
-            late = type(self._in_flight[0].ask.message).__name__
-            self.close(RequestTimedOut(f"{self.host}:{self.port} did not answer {late} in time"))
+        elif (oldest := self._conversation.oldest) is not None and now_ms >= oldest.deadline:
+            api = oldest.response.__name__.removesuffix("Response")
+            self.close(RequestTimedOut(f"{self.host}:{self.port} did not answer {api}Request in time"))
 
     def connected(self) -> None:
-        """The edge has opened the line: ask first what the broker speaks."""
+        """The edge has opened the connection: ask for the broker's versions first."""
         self.state = LinkState.GREETING
-        self._greet(HELLO_VERSION)
+        self._greet()
 
     def frame_came(self, frame: memoryview) -> None:
-        """One response; the frame is lent for the call."""
+        """A response arrived; the frame is valid only during the call."""
         try:
-            self._answer(frame)
+            waiting, response = self._conversation.receive(frame)
         except MalformedRequest as malformed:
             self.close(
                 ConnectionLost(f"{self.host}:{self.port}: what it sent is not Kafka's protocol: {malformed}")
             )
+            return
+        if waiting is None:
+            self._own_answer_came(response)
+        else:
+            self._resume(waiting, response)
 
     def lost(self, reason: str) -> None:
-        """The edge lost the line, or could not open it."""
+        """The edge lost the connection, or could not open it."""
         self._lose(ConnectionLost(f"{self.host}:{self.port}: {reason}"))
 
     def close(self, error: ClientError) -> None:
-        """Hang up; all who wait hear the error."""
+        """Close the link; all waiting tasks get the error."""
         if self.state is not LinkState.CLOSED:
             self._home.outputs.append(CloseLink(self.id))
         self._lose(error)
@@ -170,28 +173,67 @@ class Link:
             backoff_ms = self._config.reconnect_backoff_ms << min(max(self.failures - 1, 0), 20)
             self.may_open_at_ms = self._home.now_ms + min(backoff_ms, self._config.reconnect_backoff_max_ms)
         self.state = LinkState.CLOSED
-        waiting = [*self._in_flight, *self._queue]
-        self._in_flight.clear()
+        self._login = None
+        self._login_again_ms = None
+        waiting = [*self._conversation.lose(), *self._queue]
         self._queue.clear()
         for request in waiting:
-            self._resume(request, error)
+            if request is not None:
+                self._resume(request, error)
 
-    def _greet(self, version: int) -> None:
-        hello = ApiVersionsRequest(client_software_name="ottla", client_software_version=SOFTWARE_VERSION)
-        ask = Ask(0, hello, ApiVersionsResponse)
-        # A frozen broker's machine accepts connections: one stands only when the broker has answered.
+    def _greet(self) -> None:
+        # The machine of a frozen broker still accepts connections, so the link is ready only after an answer.
         limit_ms = min(self._config.request_timeout_ms, self._config.socket_connection_setup_timeout_ms)
-        self._transmit(_Waiting(ask, None, self._home.now_ms + limit_ms), version)
+        parts = self._conversation.greet(None, self._home.now_ms + limit_ms)
+        self._home.outputs.append(SendOnLink(self.id, parts))
 
-    def _greeted(self, asked_version: int, response: ApiVersionsResponse) -> None:
-        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and asked_version > 0:
-            known = {row.api_key: row.max_version for row in response.api_keys}
-            self._greet(min(asked_version - 1, known.get(ApiKey.API_VERSIONS, 0)))
+    def _own_answer_came(self, response: Any) -> None:
+        if self._login is not None:
+            self._login_answered(self._login, response)
+        else:
+            self._greeted(response)
+
+    def _greeted(self, response: ApiVersionsResponse) -> None:
+        try:
+            if not self._conversation.greeted(response):
+                self._greet()
+                return
+        except VersionsRefused as refused:
+            self.close(ConnectionLost(f"{self.host}:{self.port} {refused}"))
             return
-        if response.error_code:
-            self.close(ConnectionLost(f"{self.host}:{self.port} refused ApiVersions: {response.error_code}"))
+        if self._config.login is None:
+            self._is_ready()
+        else:
+            self._log_in()
+
+    def _log_in(self) -> None:
+        """Say who we are; what is to be sent meanwhile waits. Requests before it are answered before it."""
+        assert self._config.login is not None, "there is somebody to log in"
+        self.state = LinkState.LOGGING_IN
+        self._login_again_ms = None
+        self._login = ClientLogin(self._config.login, lambda: f"{self._home.random.getrandbits(160):x}")
+        self._send_login(self._login.first())
+
+    def _send_login(self, request: Request) -> None:
+        deadline_ms = self._home.now_ms + self._config.request_timeout_ms
+        parts = self._conversation.send(request, version_of(request), None, deadline_ms)
+        self._home.outputs.append(SendOnLink(self.id, parts))
+
+    def _login_answered(self, login: ClientLogin, response: Any) -> None:
+        try:
+            request = login.answered(response)
+        except LoginRefused as refused:
+            self.close(LoginFailed(f"{self.host}:{self.port}: {refused}"))
             return
-        self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        if request is not None:
+            self._send_login(request)
+            return
+        self._login = None
+        if login.again_after_ms is not None:
+            self._login_again_ms = self._home.now_ms + login.again_after_ms
+        self._is_ready()
+
+    def _is_ready(self) -> None:
         self.state = LinkState.READY
         self.failures = 0
         queue, self._queue = self._queue, deque()
@@ -199,11 +241,11 @@ class Link:
             self._send(waiting)
 
     def _send(self, waiting: _Waiting) -> None:
-        version = self._version_for(waiting.ask)
+        version = self._conversation.version_for(waiting.ask.message, waiting.ask.version_max)
         if version is None:
             name = type(waiting.ask.message).__name__
-            error = UnsupportedByBroker(f"{self.host}:{self.port} speaks no version of {name} that we do")
-            self._resume(waiting, error)
+            text = f"{self.host}:{self.port} has no version of {name} that this client can use"
+            self._resume(waiting, UnsupportedByBroker(text))
             return
         try:
             self._transmit(waiting, version)
@@ -213,45 +255,15 @@ class Link:
             text = f"{type(waiting.ask.message).__name__} does not fit into Kafka's protocol: {error}"
             self._resume(waiting, Unsendable(text))
 
-    def _version_for(self, ask: Ask) -> int | None:
-        spec = ask.message.spec
-        assert spec.api_key is not None, "only messages of an API are asked"
-        first, last = self.versions.get(spec.api_key, (0, -1))
-        version = min(last, spec.versions[1] if ask.version_max is None else ask.version_max)
-        return version if version >= max(first, spec.versions[0]) else None
-
     def _transmit(self, waiting: _Waiting, version: int) -> None:
-        number = self._next_correlation_id
-        parts = frame_request(waiting.ask.message, version, number, self._config.client_id)
-        self._next_correlation_id = 0 if number == CORRELATION_ID_MAX else number + 1
-        waiting.version, waiting.correlation_id = version, number
+        message = waiting.ask.message
+        if waiting.ask.response is None:
+            parts = self._conversation.send_unanswered(message, version)
+        else:
+            parts = self._conversation.send(message, version, waiting, waiting.deadline_ms)
         self._home.outputs.append(SendOnLink(self.id, parts))
         if waiting.ask.response is None:
             self._resume(waiting, None)
-        else:
-            self._in_flight.append(waiting)
-
-    def _answer(self, frame: memoryview) -> None:
-        if not self._in_flight:
-            raise MalformedRequest("a response that nobody asked for")
-        waiting = self._in_flight[0]
-        if response_correlation_id(frame) != waiting.correlation_id:
-            raise MalformedRequest("a response out of order")
-        response = self._decoded(waiting, frame)
-        self._in_flight.popleft()
-        if waiting.task is None:
-            assert isinstance(response, ApiVersionsResponse), "the link itself only greets"
-            self._greeted(waiting.version, response)
-        else:
-            self._resume(waiting, response)
-
-    def _decoded(self, waiting: _Waiting, frame: memoryview) -> Response:
-        assert waiting.ask.response is not None, "a request without a response is never in flight"
-        version = waiting.version
-        if waiting.task is None and bytes(frame[4:6]) == b"\x00\x23":
-            version = 0  # UNSUPPORTED_VERSION is said in the version that every client reads.
-        return decode_response(waiting.ask.response, version, frame)[1]
 
     def _resume(self, waiting: _Waiting, value: Response | ClientError | None) -> None:
-        if waiting.task is not None:
-            self._home.resume(waiting.task, waiting.turn, value)
+        self._home.resume(waiting.task, waiting.turn, value)

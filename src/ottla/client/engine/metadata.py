@@ -1,10 +1,11 @@
-"""What the client knows of the cluster: brokers, topics, leaders. It changes only by what brokers say."""
+"""What the client knows of the cluster: brokers, topics, leaders. Only responses of brokers change it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.wire.apis.leader_hint import LeaderIdAndEpoch, NodeEndpoint
 from ottla.wire.apis.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from ottla.wire.primitives import ZERO_UUID
 
@@ -23,7 +24,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """Who has a partition."""
+    """The leader and the replicas of a partition."""
 
     leader: int
     leader_epoch: int
@@ -34,7 +35,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic, or the error that stands for it."""
+    """One topic, or the error that a broker answered for it."""
 
     name: str
     topic_id: bytes
@@ -48,7 +49,7 @@ class TopicInfo:
 
 
 class Metadata:
-    """The newest known state. An answer of a broker that lags behind does not turn a leader back."""
+    """The newest known state. A response with an older leader epoch does not replace a leader."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, Broker] = {}
@@ -56,10 +57,10 @@ class Metadata:
         self.cluster_id: str | None = None
         self.controller_id = -1
         self.version = 0
-        """How often a broker has told us all this."""
+        """How many metadata responses were merged."""
 
     def topic(self, name: str) -> TopicInfo | None:
-        """A topic that exists, as far as we know."""
+        """A known topic without an error."""
         topic = self.topics.get(name)
         return topic if topic is not None and not topic.error_code else None
 
@@ -68,7 +69,7 @@ class Metadata:
         return topic.partitions.get(partition.partition) if topic is not None else None
 
     def leader_of(self, partition: TopicPartition) -> int | None:
-        """The broker that leads a partition, if that is known and we know where it listens."""
+        """The leader of a partition, if it and its address are known."""
         info = self.partition(partition)
         return info.leader if info is not None and info.leader in self.brokers else None
 
@@ -80,7 +81,7 @@ class Metadata:
         return None
 
     def merge(self, response: MetadataResponse) -> None:
-        """Take over what a broker said; topics that it did not speak of stay as they are."""
+        """Merge a response; topics that it does not name stay as they are."""
         self.brokers = {
             broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack)
             for broker in response.brokers
@@ -93,20 +94,25 @@ class Metadata:
                 self.topics[topic.name] = self._topic(topic.name, topic)
 
     def learn_leader(
-        self, partition: TopicPartition, leader: int, leader_epoch: int, endpoints: Iterable[Broker]
+        self,
+        partition: TopicPartition,
+        hint: LeaderIdAndEpoch,
+        endpoints: Iterable[NodeEndpoint],
     ) -> bool:
-        """A broker that no longer leads named the one that does. Whether that was news."""
+        """Note the leader that a former leader named; whether it is newer and its address is known."""
         known = self.partition(partition)
-        if known is None or leader < 0 or leader_epoch <= known.leader_epoch:
+        if known is None or hint.leader_id < 0 or hint.leader_epoch <= known.leader_epoch:
             return False
-        for broker in endpoints:
-            self.brokers.setdefault(broker.id, broker)
+        for node in endpoints:
+            self.brokers.setdefault(node.node_id, Broker(node.node_id, node.host, node.port, node.rack))
         partitions = self.topics[partition.topic].partitions
-        partitions[partition.partition] = PartitionInfo(leader, leader_epoch, known.replicas, known.isr)
-        return leader in self.brokers
+        partitions[partition.partition] = PartitionInfo(
+            hint.leader_id, hint.leader_epoch, known.replicas, known.isr
+        )
+        return hint.leader_id in self.brokers
 
     def forget_leader(self, partition: TopicPartition, leader: int) -> None:
-        """The broker says that it does not lead the partition: until we hear more, nobody does."""
+        """A broker said that it does not lead the partition: it has no leader until the next response."""
         known = self.partition(partition)
         if known is not None and known.leader == leader:
             self.topics[partition.topic].partitions[partition.partition] = PartitionInfo(
@@ -122,7 +128,7 @@ class Metadata:
 
 
 def _newer(known: PartitionInfo | None, row: MetadataResponsePartition) -> PartitionInfo:
-    """What a broker says of a partition, unless we have heard of a later leader epoch."""
+    """A partition as a broker describes it, unless a later leader epoch is known."""
     if known is not None and 0 <= row.leader_epoch < known.leader_epoch:
         return known
     leader = (

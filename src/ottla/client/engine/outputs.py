@@ -1,4 +1,4 @@
-"""What the client asks of its edge. The edge takes these after every call into the engine."""
+"""The engine's outputs. The edge takes and performs them after every call into the engine."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,7 +25,7 @@ class SendOnLink:
 
 @dataclass(frozen=True, slots=True)
 class CloseLink:
-    """Hang up at once; no ``link_lost`` follows."""
+    """Close at once; no ``link_lost`` follows."""
 
     link: int
 

@@ -1,4 +1,4 @@
-"""Operations as generators: they yield what they wait for, and the engine resumes them with what came.
+"""Operations as generators: they yield what they wait for, and the engine resumes them with the result.
 
 An operation reads like blocking code and runs under any edge, because it never waits itself::
 
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Response)
 
 @dataclass(frozen=True, slots=True)
 class AnyBroker:
-    """Whichever broker answers soonest: one that is connected, or one that may be."""
+    """Any broker: a connected one if there is one."""
 
 
 ANY_BROKER = AnyBroker()
@@ -30,7 +30,7 @@ ANY_BROKER = AnyBroker()
 
 @dataclass(frozen=True, slots=True)
 class BrokerLane:
-    """A broker over a connection of its own: for requests that wait there long, and would hold up others."""
+    """A further connection to a broker: for requests that wait long and would hold up others."""
 
     broker: int
     lane: str
@@ -42,12 +42,12 @@ Target: TypeAlias = int | AnyBroker | BrokerLane
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Wait for a broker's response; ``ConnectionLost`` and ``UnsupportedByBroker`` may come instead."""
+    """Wait for a broker's response; ``ConnectionLost`` or ``UnsupportedByBroker`` may be raised instead."""
 
     target: Target
     message: Request
     response: type[Response] | None
-    """``None`` for a request that has no response (Produce with acks 0): done when it is handed over."""
+    """``None`` for a request that has no response (Produce with acks 0): done when it is sent."""
     version_max: int | None = None
     timeout_ms: int | None = None
 
@@ -60,7 +60,7 @@ class Sleep:
 
 
 class Signal:
-    """Something that happens now and then, and those who wait for it."""
+    """Tasks can wait for a signal; ``fire`` resumes them all."""
 
     __slots__ = ("waiting",)
 
@@ -105,7 +105,7 @@ def wait_for(signal: Signal, timeout_ms: int | None = None) -> Operation[bool]:
 
 
 class Task(Generic[T]):
-    """An operation on its way. ``turn`` counts its waits, so that a late answer to an old one is known."""
+    """A running operation. ``turn`` counts its waits, so that a late result of an old wait is recognized."""
 
     __slots__ = ("done", "error", "is_done", "operation", "turn", "value")
 
@@ -119,7 +119,7 @@ class Task(Generic[T]):
 
     def result(self) -> T:
         """What the operation returned, or raise what it raised."""
-        assert self.is_done, "the operation is still on its way"
+        assert self.is_done, "the operation still runs"
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]
@@ -130,7 +130,7 @@ def _closed() -> ClientClosed:
 
 
 class Scheduler:
-    """Runs tasks, one step at a time, and wakes them when their time has come."""
+    """Runs tasks, one step at a time, and wakes them at their deadlines."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -148,7 +148,7 @@ class Scheduler:
         return task
 
     def join(self, task: Task[T]) -> Operation[T]:
-        """Another task's result."""
+        """Wait for another task's result."""
         while not task.is_done:
             yield WaitFor(task.done)
         return task.result()
@@ -160,19 +160,19 @@ class Scheduler:
             self._finish(task, None, ClientClosed("the operation was cancelled"))
 
     def end_all(self) -> None:
-        """Raise ``ClientClosed`` in every task, and in all that want to wait from now on."""
+        """Raise ``ClientClosed`` in every task, now and whenever one waits again."""
         self.is_closed = True
         for task in self._live:
             self.resume(task, task.turn, _closed())
         self.run()
 
     def resume(self, task: Task[Any], turn: int, value: Any) -> None:
-        """What a task waited for is here; an exception is raised in it. Late news are dropped."""
+        """Give a task what it waited for, or raise an exception in it. A result of an old wait is dropped."""
         if task.turn == turn and not task.is_done:
             self._ready.append((task, turn, value))
 
     def fire(self, signal: Signal) -> None:
-        """Resume all who wait for a signal."""
+        """Resume all tasks that wait for a signal."""
         waiting, signal.waiting = signal.waiting, []
         for task, turn in waiting:
             self.resume(task, turn, True)
@@ -186,7 +186,7 @@ class Scheduler:
                 self._step(task, value)
 
     def advance(self, now_ms: int) -> None:
-        """The clock shows a later time: wake those whose time has come."""
+        """Set the clock and wake the tasks whose deadlines have passed."""
         self.now_ms = max(self.now_ms, now_ms)
         timers = self._timers
         while timers and timers[0][0] <= self.now_ms:
@@ -194,11 +194,11 @@ class Scheduler:
             self.resume(task, turn, False)
 
     def catch_up(self, now_ms: int) -> None:
-        """The clock shows a later time, but what came meanwhile is still to be read: nobody is late yet."""
+        """Set the clock without checking deadlines: responses may wait in sockets."""
         self.now_ms = max(self.now_ms, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When ``advance`` has something to do, if nothing else happens before."""
+        """The next deadline of a task."""
         timers = self._timers
         while timers and (timers[0][2].is_done or timers[0][2].turn != timers[0][3]):
             heapq.heappop(timers)
@@ -240,10 +240,10 @@ class Scheduler:
                     self.wake_at(task, self.now_ms + step.timeout_ms)
 
     def wake_at(self, task: Task[Any], deadline_ms: int) -> None:
-        """Resume the task's present wait with ``False`` at that time."""
+        """Resume the task with ``False`` at a time, if it still waits."""
         self._timer_count += 1
         heapq.heappush(self._timers, (deadline_ms, self._timer_count, task, task.turn))
 
     def on_ask(self, task: Task[Any], step: Ask) -> None:
-        """The engine knows the brokers."""
+        """Send a task's request; the engine does."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""One assigned partition: how far its reader is, how far fetching is, and what stands in the way."""
+"""One assigned partition: the reader's position, the fetch offset, and errors."""
 
 from collections import deque
 from collections.abc import Container
@@ -9,7 +9,7 @@ from ottla.model.ids import TopicPartition
 from ottla.wire.apis.fetch import FetchRequest
 
 CHUNKS_MAX = 2
-"""So many fetched chunks of a partition wait at most for their reader."""
+"""How many fetched chunks of a partition may wait for the reader."""
 
 
 class Assigned:
@@ -41,21 +41,21 @@ class Assigned:
         self.fetch_epoch = NO_EPOCH
         """The leader epoch of the last batch that was fetched."""
         self.wanted_timestamp: int | None = None
-        """The position is still to be found, by this time."""
+        """The timestamp whose offset is to be looked up; ``None`` once the position is known."""
         self.chunks: deque[Chunk] = deque()
         self.reader: ChunkReader | None = None
         self.fetch: FetchRequest | None = None
-        """What is on its way for it."""
+        """The request in flight that asks for this partition."""
         self.high_watermark = -1
         self.not_before_ms = 0
         self.is_paused = False
         self.error: ClientError | None = None
         self.preferred_replica: int | None = None
-        """The leader sent us to this broker, which is nearer; until then."""
+        """The leader told us to fetch from this nearer replica, until ``preferred_until_ms``."""
         self.preferred_until_ms = 0
 
     def move_to(self, offset_or_time: int, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on from an offset (behind a record of that epoch), or (below 0) from an end of the log."""
+        """Continue from an offset (after a record of that epoch), or from ``EARLIEST`` or ``LATEST``."""
         self.chunks.clear()
         self.reader = None
         self.error = None
@@ -68,11 +68,11 @@ class Assigned:
         self.position_epoch = self.fetch_epoch = leader_epoch
 
     def reached(self, offset: int, leader_epoch: int) -> None:
-        """The reader has come so far."""
+        """The reader has reached an offset."""
         self.position, self.position_epoch = offset, leader_epoch
 
     def known_position(self) -> Position | None:
-        """Where the reader is; ``None`` while that is not known."""
+        """The reader's position; ``None`` while it is not known."""
         return Position(self.position, self.position_epoch) if self.position >= 0 else None
 
     def prefer(self, replica: int, until_ms: int) -> None:
@@ -80,7 +80,7 @@ class Assigned:
         self.preferred_replica, self.preferred_until_ms = replica, until_ms
 
     def source(self, leader: int | None, brokers: Container[int], now_ms: int) -> int | None:
-        """The broker to fetch from: the preferred one while that holds and its address is known."""
+        """The broker to fetch from: the preferred replica while that is valid and its address is known."""
         preferred = self.preferred_replica
         if preferred is not None and now_ms < self.preferred_until_ms and preferred in brokers:
             return preferred
@@ -88,11 +88,11 @@ class Assigned:
 
     @property
     def has_bytes(self) -> bool:
-        """Whether there is something to read before an error is due."""
+        """Whether fetched bytes are to be read before an error is raised."""
         return self.reader is not None or bool(self.chunks)
 
     def is_sought(self, now_ms: int) -> bool:
-        """Whether its position is to be asked for now."""
+        """Whether its position must be looked up now."""
         return self.wanted_timestamp is not None and self.error is None and now_ms >= self.not_before_ms
 
     def is_fetchable(self, now_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""From fetched bytes to records: what was aborted, what the caller has already, and markers are left out."""
+"""From fetched bytes to records, without aborted ones, those before the fetch offset, and markers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from ottla.model.ids import TopicPartition
 from ottla.records.batch import BatchHeader, Buffer, CorruptRecords, batches, crc_is_valid
 from ottla.records.control import read_end_marker
 from ottla.records.record import Record, read_records
+from ottla.wire.apis.fetch import PartitionData
 
 NO_EPOCH = -1
 
@@ -22,7 +23,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one response brought for a partition: whole batches, the last perhaps cut short."""
+    """The bytes of one response for a partition: whole batches, the last one perhaps incomplete."""
 
     partition: TopicPartition
     fetch_offset: int
@@ -31,7 +32,14 @@ class Chunk:
     last_stable_offset: int
     log_start_offset: int
     aborted: tuple[tuple[int, int], ...] = ()
-    """Producer and first offset of the transactions in it that were aborted."""
+    """Producer id and first offset of the aborted transactions."""
+
+    @classmethod
+    def of(cls, partition: TopicPartition, fetch_offset: int, row: PartitionData, data: Buffer) -> "Chunk":
+        """A chunk from a broker's row, with ``data`` as its records."""
+        aborted = tuple((one.producer_id, one.first_offset) for one in row.aborted_transactions or ())
+        ends = (row.high_watermark, row.last_stable_offset, row.log_start_offset)
+        return cls(partition, fetch_offset, data, *ends, aborted)
 
     def end_offset(self) -> int | None:
         """Where the next fetch begins; ``None`` if there is no whole batch."""
@@ -39,9 +47,9 @@ class Chunk:
         return end.offset if end is not None else None
 
     def end(self) -> Position | None:
-        """Where the next fetch begins, and behind which epoch; ``None`` if there is no whole batch.
+        """Where the next fetch begins, and the epoch before it; ``None`` if there is no whole batch.
 
-        What is corrupt behind whole batches is met there again.
+        Corrupt bytes after whole batches are found again by the next fetch.
         """
         end: Position | None = None
         try:
@@ -54,7 +62,7 @@ class Chunk:
 
 
 class ChunkReader:
-    """Walks a chunk. ``next_offset`` is where reading goes on, also behind batches without a record."""
+    """Reads a chunk. ``next_offset`` is where reading continues, also after batches without records."""
 
     def __init__(
         self, chunk: Chunk, *, skips_aborted: bool, checks_crcs: bool, leader_epoch: int = NO_EPOCH
@@ -70,9 +78,9 @@ class ChunkReader:
         self._corrupt: CorruptBatch | None = None
 
     def take(self, count_max: int) -> list[Record]:
-        """The next records, at most so many; none when the chunk is used up.
+        """The next records, at most ``count_max``; none at the end of the chunk.
 
-        A corrupt batch is raised after the records before it were taken, and from then on.
+        A corrupt batch is raised after the records before it were taken, and by every later call.
         """
         if self._corrupt is not None:
             raise self._corrupt
@@ -105,7 +113,7 @@ class ChunkReader:
             raise CorruptBatch(chunk.partition, str(corrupt)) from corrupt
 
     def _wanted(self, headers: Iterable[BatchHeader]) -> Iterator[BatchHeader]:
-        """Batches that are neither behind us nor of an aborted transaction."""
+        """Batches that are not before the fetch offset and not of an aborted transaction."""
         pending = sorted(self.chunk.aborted, key=lambda aborted: aborted[1], reverse=True)
         aborted: set[int] = set()
         for header in headers:
@@ -123,6 +131,6 @@ class ChunkReader:
             yield header
 
     def _skip(self, header: BatchHeader) -> None:
-        """There is nothing more to read in this batch."""
+        """Continue after this batch."""
         if header.end_offset >= self.next_offset:
             self.next_offset, self.leader_epoch = header.end_offset, header.partition_leader_epoch

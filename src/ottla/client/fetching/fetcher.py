@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from ottla.client.config import ConsumerConfig
 from ottla.client.engine.engine import Engine
-from ottla.client.engine.metadata import Broker
 from ottla.client.engine.tasks import BrokerLane, Operation, Signal, ask, wait_for
 from ottla.client.errors import (
     BrokerError,
@@ -17,9 +16,11 @@ from ottla.client.errors import (
 )
 from ottla.client.fetching.assigned import Assigned
 from ottla.client.fetching.decoding import NO_EPOCH, Chunk, ChunkReader, Position
-from ottla.client.fetching.offsets import EARLIEST, LATEST, ask_leader, why_unknown
+from ottla.client.fetching.fetch_partition import fetch_request
+from ottla.client.fetching.offsets import ask_leader, why_unknown
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.timestamps import EARLIEST, LATEST
 from ottla.records.record import Record
 from ottla.wire.apis.fetch import (
     EpochEndOffset,
@@ -29,25 +30,23 @@ from ottla.wire.apis.fetch import (
     FetchTopic,
     PartitionData,
 )
-from ottla.wire.primitives import ZERO_UUID
 
-LAST_VERSION_WITH_NAMES = 12
 FETCH_LANE = "fetch"
 
 
 class FetchCore:
-    """Fetches what is assigned; the edge waits for ``data_came`` and takes."""
+    """Fetches the assigned partitions; the edge waits for ``data_came``, then calls ``take``."""
 
     def __init__(self, engine: Engine, config: ConsumerConfig) -> None:
         self.config = config
         self.data_came = Signal()
-        """Fires when there is something to take, be it an error."""
+        """Fires when ``take`` would return records or raise an error."""
         self._engine = engine
         self._assigned: dict[TopicPartition, Assigned] = {}
         self._asked: set[int | BrokerLane] = set()
-        """Brokers, and second lanes to them, with a fetch on its way."""
+        """Brokers, and second connections to them, with a fetch in flight."""
         self._asked_for_offsets: set[int] = set()
-        """Brokers that are asked where positions are."""
+        """Brokers with a ListOffsets request in flight."""
         self._tells_epochs = True
         self._wake = Signal()
         engine.spawn(self._pump())
@@ -56,16 +55,16 @@ class FetchCore:
     # What users do
 
     def assign(self, positions: Mapping[TopicPartition, int | Position]) -> None:
-        """Read these partitions and no others, from an offset, ``EARLIEST`` or ``LATEST``.
+        """Read only these partitions, each from an offset, ``EARLIEST`` or ``LATEST``.
 
-        A partition that stays assigned is moved as well. With the leader epoch of a position it is noticed
-        when the log no longer has what was before it.
+        A partition that stays assigned is moved as well. The leader epoch of a position shows whether the log
+        was truncated before it.
         """
         self._assigned = {}
         self.add(positions)
 
     def add(self, positions: Mapping[TopicPartition, int | Position]) -> None:
-        """Read these partitions besides what is read already."""
+        """Read these partitions in addition."""
         for partition, start in positions.items():
             state = self._assigned[partition] = Assigned(partition)
             state.move_to(*(start if isinstance(start, Position) else (start,)))
@@ -73,7 +72,7 @@ class FetchCore:
         self._engine.fire(self._wake)
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions no more; of the others nothing is forgotten that has been fetched."""
+        """Stop reading these partitions; fetched records of the others are kept."""
         for partition in partitions:
             self._assigned.pop(partition, None)
 
@@ -82,12 +81,12 @@ class FetchCore:
         return list(self._assigned)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from an offset, ``EARLIEST`` or ``LATEST``."""
+        """Continue from an offset, ``EARLIEST`` or ``LATEST``."""
         self._assigned[partition].move_to(offset)
         self._engine.fire(self._wake)
 
     def pause(self, partitions: Iterable[TopicPartition], is_paused: bool = True) -> None:
-        """Hand out nothing of these partitions until they are resumed."""
+        """Return no records of these partitions until they are resumed."""
         for partition in partitions:
             self._assigned[partition].is_paused = is_paused
         self._engine.fire(self._wake)
@@ -98,19 +97,19 @@ class FetchCore:
         return position if position >= 0 else None
 
     def positions(self) -> dict[TopicPartition, Position]:
-        """The next offset of every partition where it is known, with the epoch of the record before it."""
+        """The known positions, each with the leader epoch of the record before it."""
         found = {name: state.known_position() for name, state in self._assigned.items()}
         return {name: position for name, position in found.items() if position is not None}
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """The end of what can be read, as the last response said."""
+        """The high watermark of the last response; ``None`` before the first."""
         high_watermark = self._assigned[partition].high_watermark
         return high_watermark if high_watermark >= 0 else None
 
     def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
-        """Records that are here, at most so many; an error that no retry can mend is raised instead.
+        """Fetched records, at most ``count_max``; an error that is not retriable is raised instead.
 
-        Once there are records to hand out, an error waits for the next call, and goes before others' records.
+        If there are records to return, the error waits for the next call and is raised before other records.
         """
         taken: dict[TopicPartition, list[Record]] = {}
         for state in list(self._assigned.values()):
@@ -125,7 +124,7 @@ class FetchCore:
         return taken
 
     def _raise_error(self, state: Assigned) -> None:
-        """Raise the error of a partition that has nothing to hand out before it."""
+        """Raise the error of a partition without records before it."""
         if state.error is not None and not state.has_bytes:
             error, state.error = state.error, None
             self._engine.fire(self._wake)
@@ -133,7 +132,7 @@ class FetchCore:
 
     @property
     def has_data(self) -> bool:
-        """Whether ``take`` would give or raise something."""
+        """Whether ``take`` would return records or raise an error."""
         return any(
             s.error is not None or s.chunks or s.reader for s in self._assigned.values() if not s.is_paused
         )
@@ -162,7 +161,7 @@ class FetchCore:
         return []
 
     def _take_turns(self, taken: Iterable[TopicPartition]) -> None:
-        """Who was served goes to the end, that no partition starves."""
+        """Move partitions that were read to the end, so that no partition starves."""
         for partition in taken:
             self._assigned[partition] = self._assigned.pop(partition)
 
@@ -184,7 +183,7 @@ class FetchCore:
             self._engine.fire(self._wake)
 
     def _fetchable(self, now_ms: int) -> dict[int, list[Assigned]]:
-        """By the broker to ask: partitions that want more, and that no fetch on its way asks for."""
+        """By the broker to ask: partitions to fetch that are in no request in flight."""
         found: dict[int, list[Assigned]] = {}
         for state in self._assigned.values():
             if state.fetch is None and state.is_fetchable(now_ms):
@@ -196,8 +195,8 @@ class FetchCore:
         return found
 
     def _ask_for(self, source: int, states: list[Assigned]) -> None:
-        """A fetch of partitions that have nothing new waits at the broker for long; one that was read to the
-        end of what is here must not wait behind it, and so goes by a second lane."""
+        """Fetch by a second connection if the first one is busy: a fetch without new records waits long at
+        the broker, and other partitions must not wait behind it."""
         lanes: tuple[int | BrokerLane, ...] = (source, BrokerLane(source, FETCH_LANE))
         free = [lane for lane in lanes if lane not in self._asked]
         if free:
@@ -224,7 +223,7 @@ class FetchCore:
             return
         except ClientError as error:
             if isinstance(error, UnsupportedByBroker) and self._tells_epochs:
-                self._tells_epochs = False  # A broker before Kafka 2.7, which knows no last fetched epoch.
+                self._tells_epochs = False  # A broker before Kafka 2.7 has no last_fetched_epoch.
             else:
                 for state in states:
                     self._failed(state, error, source)
@@ -252,39 +251,26 @@ class FetchCore:
                     partition=state.name.partition,
                     current_leader_epoch=leader_epoch,
                     fetch_offset=state.fetch_offset,
-                    # One that is ahead of the leader's is of a topic with the same name that was deleted, or
-                    # the metadata are old: nothing can be said of it.
+                    # An epoch ahead of the leader's belongs to a deleted topic of the same name, or the
+                    # metadata are old: do not send it.
                     last_fetched_epoch=state.fetch_epoch if is_told else NO_EPOCH,
                     partition_max_bytes=self.config.max_partition_fetch_bytes,
                 )
             )
-        request = FetchRequest(
-            max_wait_ms=self.config.fetch_max_wait_ms,
-            min_bytes=self.config.fetch_min_bytes,
-            max_bytes=self.config.fetch_max_bytes,
-            isolation_level=self.config.isolation_number,
-            topics=list(topics.values()),
-            rack_id=self.config.client_rack,
-        )
-        has_all_ids = all(topic.topic_id != ZERO_UUID for topic in request.topics)
-        return request, None if has_all_ids else LAST_VERSION_WITH_NAMES
+        return fetch_request(self.config, list(topics.values()), self.config.client_rack)
 
     def _take_response(
         self, source: int, offsets: Mapping[TopicPartition, int], response: FetchResponse
     ) -> None:
-        endpoints = [Broker(n.node_id, n.host, n.port, n.rack) for n in response.node_endpoints]
         for topic in response.responses:
             name = topic.topic or self._engine.metadata.name_of(topic.topic_id)
             for row in topic.partitions:
                 partition = TopicPartition(name or "", row.partition_index)
                 state = self._assigned.get(partition)
                 if state is None or state.fetch_offset != offsets.get(partition):
-                    continue  # Unassigned or moved since: these bytes are nobody's.
+                    continue  # Unassigned or moved since: ignore these bytes.
                 if row.error_code:
-                    hint = row.current_leader
-                    self._engine.metadata.learn_leader(
-                        partition, hint.leader_id, hint.leader_epoch, endpoints
-                    )
+                    self._engine.metadata.learn_leader(partition, row.current_leader, response.node_endpoints)
                     self._failed(state, BrokerError(row.error_code, str(partition)), source)
                 elif row.diverging_epoch.end_offset >= 0:
                     self._diverged(state, row.diverging_epoch)
@@ -298,16 +284,7 @@ class FetchCore:
         data = bytes(row.records) if row.records is not None else b""
         if not data:
             return
-        aborted = tuple((t.producer_id, t.first_offset) for t in row.aborted_transactions or ())
-        chunk = Chunk(
-            state.name,
-            state.fetch_offset,
-            data,
-            row.high_watermark,
-            row.last_stable_offset,
-            row.log_start_offset,
-            aborted,
-        )
+        chunk = Chunk.of(state.name, state.fetch_offset, row, data)
         try:
             end = chunk.end()
         except CorruptBatch as corrupt:
@@ -320,15 +297,15 @@ class FetchCore:
         state.chunks.append(chunk)
 
     def _prefer(self, state: Assigned, replica: int) -> None:
-        """The leader sends us to a replica in our rack; how long that holds is Kafka's rule."""
+        """The leader named a replica in our rack; like Kafka, use it for ``metadata.max.age.ms``."""
         now_ms = self._engine.now_ms
         state.prefer(replica, now_ms + self._engine.config.metadata_max_age_ms)
         if replica not in self._engine.metadata.brokers:
             self._try_later(state)
 
     def _diverged(self, state: Assigned, diverging: EpochEndOffset) -> None:
-        """What was fetched last is not in the log any more: go on where the log parts from it."""
-        if state.position <= diverging.end_offset:  # Nothing of it was handed out.
+        """The log was truncated below what was fetched: continue where it differs."""
+        if state.position <= diverging.end_offset:  # No truncated record was returned.
             state.move_to(state.position, min(state.position_epoch, diverging.epoch))
         elif self.config.auto_offset_reset == "none":
             state.move_to(state.position, state.position_epoch)
@@ -339,10 +316,10 @@ class FetchCore:
     def _failed(self, state: Assigned, error: ClientError, source: int) -> None:
         code = error.code if isinstance(error, BrokerError) else None
         if state.preferred_replica == source:
-            state.preferred_replica = None  # Whatever it was, the leader knows better.
+            state.preferred_replica = None  # Ask the leader again, whatever the error.
             self._try_later(state)
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE and state.has_bytes:
-            self._try_later(state)  # What came before is handed out first.
+            self._try_later(state)  # Return the fetched records first.
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif error.is_retriable:
@@ -363,10 +340,10 @@ class FetchCore:
             case "none":
                 state.error = OffsetOutOfRange(state.name, state.fetch_offset)
 
-    # Positions that are named by time
+    # Positions that must be looked up
 
     def _locate(self, now_ms: int) -> None:
-        """Ask the leaders for the positions that are not known yet, each for its own."""
+        """Ask each leader for the positions of its partitions that are not known yet."""
         by_leader: dict[int, list[Assigned]] = {}
         for state in self._assigned.values():
             if not state.is_sought(now_ms):
@@ -413,7 +390,7 @@ class FetchCore:
             self._engine.fire(self.data_came)
 
     def _not_found(self, state: Assigned, error: ClientError) -> None:
-        """The position stays wanted: after a pause, or once the caller has heard why it could not be had."""
+        """The lookup is repeated: after a pause, or after the caller got the error."""
         if error.is_retriable:
             self._try_later(state)
         else:

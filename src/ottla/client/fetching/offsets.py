@@ -7,7 +7,7 @@ from ottla.client.engine.engine import Engine
 from ottla.client.engine.tasks import Operation, ask
 from ottla.client.errors import BrokerError, ClientError, TimedOut
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import CONSUMER, TopicPartition
 from ottla.wire.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -15,10 +15,6 @@ from ottla.wire.apis.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +41,16 @@ def list_offsets(
     cause: ClientError | None = None
     attempts = 0
     while missing := [partition for partition in timestamps if partition not in found]:
-        by_leader = _by_leader(engine, missing)
+        leaders = by_leader(engine, missing)
         tasks = [
             engine.spawn(ask_leader(leader, {p: timestamps[p] for p in partitions}, isolation_level))
-            for leader, partitions in by_leader.items()
+            for leader, partitions in leaders.items()
         ]
         for task in tasks:
             try:
                 rows = yield from engine.join(task)
             except ClientError as error:
-                cause = _checked(error)
+                cause = only_retriable(error)
             else:
                 cause = _take(rows, found) or cause
         if len(found) == len(timestamps):
@@ -67,25 +63,28 @@ def list_offsets(
     return found
 
 
-def _by_leader(engine: Engine, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    by_leader: dict[int, list[TopicPartition]] = {}
+def by_leader(engine: Engine, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """The partitions whose leader is known, by that leader."""
+    found: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
         leader = engine.metadata.leader_of(partition)
         if leader is not None:
-            by_leader.setdefault(leader, []).append(partition)
-    return by_leader
+            found.setdefault(leader, []).append(partition)
+    return found
 
 
 def ask_leader(
     leader: int, timestamps: Mapping[TopicPartition, int], isolation_level: int
 ) -> Operation[dict[TopicPartition, ListOffsetsPartitionResponse]]:
-    """What one broker says of the partitions that it leads, errors included."""
+    """One leader's rows for its partitions, errors included."""
     topics: dict[str, ListOffsetsTopic] = {}
     for partition, timestamp in timestamps.items():
         topic = topics.setdefault(partition.topic, ListOffsetsTopic(name=partition.topic))
         row = ListOffsetsPartition(partition_index=partition.partition, timestamp=timestamp)
         topic.partitions.append(row)
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=list(topics.values()))
+    request = ListOffsetsRequest(
+        replica_id=CONSUMER, isolation_level=isolation_level, topics=list(topics.values())
+    )
     response = yield from ask(leader, request, ListOffsetsResponse)
     return {TopicPartition(t.name, row.partition_index): row for t in response.topics for row in t.partitions}
 
@@ -93,30 +92,31 @@ def ask_leader(
 def _take(
     rows: Mapping[TopicPartition, ListOffsetsPartitionResponse], found: dict[TopicPartition, FoundOffset]
 ) -> ClientError | None:
-    """Keep what was found; the last error among the rest, raised if it is final."""
+    """Add the offsets to ``found``; return the last retriable error, raise any other."""
     cause: ClientError | None = None
     for partition, row in rows.items():
         if row.error_code == ErrorCode.NONE:
             found[partition] = FoundOffset(row.offset, row.timestamp, row.leader_epoch)
         else:
-            cause = _checked(BrokerError(row.error_code, str(partition)))
+            cause = only_retriable(BrokerError(row.error_code, str(partition)))
     return cause
 
 
-def _checked(error: ClientError) -> ClientError:
+def only_retriable(error: ClientError) -> ClientError:
+    """The error, if trying again may help; else it is raised."""
     if not error.is_retriable:
         raise error
     return error
 
 
 def why_unknown(engine: Engine, partitions: Iterable[TopicPartition]) -> ClientError | None:
-    """Why a partition has no leader that we could ask; raised if time will not change it."""
+    """Why a partition has no known leader; raised if the error is not retriable."""
     for partition in partitions:
         topic = engine.metadata.topics.get(partition.topic)
         if topic is None:
             return engine.metadata_error
         if topic.error_code:
-            return _checked(BrokerError(topic.error_code, partition.topic))
+            return only_retriable(BrokerError(topic.error_code, partition.topic))
         if partition.partition not in topic.partitions:
             return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(partition))
     return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE)

@@ -1,1 +1,1 @@
-"""Consumer groups from the member's side: joining, leading, sharing out, committing."""
+"""Consumer groups from the member's side: join, assign partitions as leader, commit."""

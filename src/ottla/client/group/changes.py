@@ -1,4 +1,4 @@
-"""What became of a member's share since its program last asked."""
+"""How a member's share changed since its program last asked."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,25 @@ from ottla.model.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ShareChanges:
-    """A partition that went and came back is in two of these: what the program knew of it is out of date."""
+    """A partition that went and came back is in two sets: the program's state for it is out of date."""
 
     revoked: frozenset[TopicPartition] = frozenset()
-    """Given up in good order: what was handed out of them could still be committed."""
+    """Given up in order: offsets of their polled records could still be committed."""
     lost: frozenset[TopicPartition] = frozenset()
-    """Gone without notice: the group went on without this member, and others may have read on."""
+    """Lost: the group rebalanced without this member, and others may have read on."""
     assigned: frozenset[TopicPartition] = frozenset()
-    """Read from now on, from where the group stands."""
+    """Read from now on, from the group's committed offsets."""
 
 
 class ShareHistory:
-    """What happened to a share, until somebody asks."""
+    """Collects the changes of a share until they are taken."""
 
     def __init__(self) -> None:
         self._known: frozenset[TopicPartition] = frozenset()
         self._changes = ShareChanges()
 
     def gave_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> None:
-        # One that came and went between two questions was never known.
+        # A partition that came and went between two calls was never reported.
         told = partitions & self._known
         self._known -= partitions
         now = self._changes
@@ -40,7 +40,7 @@ class ShareHistory:
         self._changes = ShareChanges(now.revoked, now.lost, now.assigned | partitions)
 
     def take(self) -> ShareChanges:
-        """All since the last call."""
+        """All changes since the last call."""
         changes, self._changes = self._changes, ShareChanges()
         self._known |= changes.assigned
         return changes

@@ -11,8 +11,8 @@ class MembershipConfig:
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    """How long the group waits for its members to join again, and a member for its program to poll: it leaves
-    then, and joins again at the next poll."""
+    """How long the group waits for its members to rejoin, and how long a program may go without a poll: then
+    the member leaves, and joins again at the next poll."""
     partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000

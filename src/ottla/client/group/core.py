@@ -1,4 +1,4 @@
-"""A consumer that reads its share of a group's topics: the membership and the fetcher, joined. Sans-IO."""
+"""A consumer that reads its share of a group's topics: membership and fetcher together. Sans-IO."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,12 +9,12 @@ from ottla.client.engine.tasks import BrokerLane, Operation, ask, sleep
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, OffsetOutOfRange
 from ottla.client.fetching.decoding import Position
 from ottla.client.fetching.fetcher import FetchCore
-from ottla.client.fetching.offsets import EARLIEST, LATEST
 from ottla.client.group.changes import ShareHistory
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.membership import Membership
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.timestamps import EARLIEST, LATEST
 from ottla.records.record import Record
 from ottla.wire.apis.offset_fetch import OffsetFetchResponse, OffsetFetchResponsePartitions
 
@@ -24,8 +24,8 @@ RETRY_MS = 200
 class GroupConsumerCore:
     """Records of the partitions that this member owns now.
 
-    With ``enable.auto.commit`` the offsets of what was handed out before the last ``take`` are committed now
-    and then and whenever partitions are given up: taking more says that what was taken before is done with.
+    With ``enable.auto.commit`` the offsets of records returned before the last ``take`` are committed
+    periodically and when partitions are given up: a ``take`` means that earlier records are processed.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class GroupConsumerCore:
 
     @property
     def has_news(self) -> bool:
-        """Whether ``take`` would give or raise something."""
+        """Whether ``take`` would return records or raise an error."""
         return self.membership.error is not None or self.fetching.has_data
 
     def looks_for_news(self) -> bool:
-        """``has_news``, asked by one who polls: so the member is known to be at work."""
+        """``has_news``, called by ``poll``: it shows that the program is alive."""
         self.membership.polled()
         return self.has_news
 
     def take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
-        """The next records of this member's share; why it is out for good is raised instead."""
+        """The next records of this member's share; a fatal error of the membership is raised instead."""
         self.membership.polled()
         if self.membership.error is not None:
             raise self.membership.error
@@ -66,7 +66,7 @@ class GroupConsumerCore:
         return self.fetching.take(count_max)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> Operation[None]:
-        """Commit these offsets, or all that was handed out so far."""
+        """Commit these offsets, or those of all records returned so far."""
         if offsets is None:
             yield from self._commit(self.fetching.positions())
         else:
@@ -79,7 +79,7 @@ class GroupConsumerCore:
             self._committed.update({tp: at.offset for tp, at in new.items()})
 
     def close(self) -> Operation[None]:
-        """Commit if that is automatic, leave the group, read no more."""
+        """Commit if auto-commit is on, leave the group, stop reading."""
         self._processed = self.fetching.positions()
         yield from self.membership.leave()
         self.fetching.assign({})
@@ -116,7 +116,7 @@ class GroupConsumerCore:
     def _stable_offsets(
         self, partitions: frozenset[TopicPartition], coordinator: BrokerLane
     ) -> Operation[dict[TopicPartition, OffsetFetchResponsePartitions]]:
-        """What is committed, once no transaction can change it; the group must not miss us meanwhile."""
+        """The committed offsets, once no transaction can change them; at most half a session's time."""
         deadline_ms = self._engine.now_ms + self.membership.config.session_timeout_ms // 2
         request = offsets_request(self.membership.group, sorted(partitions), require_stable=True)
         while True:

@@ -1,10 +1,11 @@
-"""A member of a group: joins, leads if it is told to, takes its share, stays alive, commits. Sans-IO."""
+"""A member of a group: it joins, assigns partitions if it leads, sends heartbeats, commits. Sans-IO."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from ottla.client.admin.asking import find_coordinator
 from ottla.client.engine.engine import Engine
-from ottla.client.engine.tasks import ANY_BROKER, BrokerLane, Operation, Signal, Task, ask, wait_for
+from ottla.client.engine.tasks import BrokerLane, Operation, Signal, Task, ask, wait_for
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, ConnectionLost, UnsupportedByBroker
 from ottla.client.fetching.decoding import Position
 from ottla.client.group.assignors import ASSIGNORS
@@ -21,7 +22,6 @@ from ottla.client.group.subscriptions import (
 from ottla.model.errors import ErrorCode, MalformedRequest
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from ottla.wire.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -37,7 +37,6 @@ CONSUMER = "consumer"
 NOBODY = ""
 JOIN_GRACE_MS = 5_000
 LEAVE_MS_MAX = 3_000
-_LAST_VERSION_WITH_ONE_KEY = 3
 _MOVED = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -59,13 +58,13 @@ _FATAL = frozenset(
 
 
 class Reader(Protocol):
-    """The one who reads what this member is given."""
+    """Reads the partitions that this member owns."""
 
     def give_up(self, partitions: frozenset[TopicPartition], *, is_lost: bool) -> Operation[None]:
-        """Stop reading these; they are still ours to commit, unless they are lost already."""
+        """Stop reading these; their offsets can still be committed, unless they are lost."""
 
     def take_over(self, partitions: frozenset[TopicPartition], coordinator: BrokerLane) -> Operation[None]:
-        """Begin to read these too, from where this coordinator says."""
+        """Begin to read these too, from the offsets that this coordinator returns."""
 
 
 class Membership:
@@ -90,7 +89,7 @@ class Membership:
         self.is_leader = False
         self.is_stable = False
         self.error: ClientError | None = None
-        """Why the member is out for good."""
+        """The fatal error that ended the membership."""
         self.changed = Signal()
         self._engine = engine
         self._reader = reader
@@ -100,7 +99,7 @@ class Membership:
         self._rack = rack
         self._counts: dict[str, int] = {}
         self._racks: dict[TopicPartition, frozenset[str]] = {}
-        """Where the partitions were when this leader shared them out; empty if it names no rack itself."""
+        """The racks of partitions when this leader assigned them; empty if it has no rack itself."""
         self._wake = Signal()
         self._polled = Signal()
         self._polled_at_ms = engine.now_ms
@@ -126,19 +125,19 @@ class Membership:
             self._forget()
 
     def polled(self) -> None:
-        """The program asks for records: it is alive, and what it reads is in good hands."""
+        """The program polls: it is alive."""
         self._polled_at_ms = self._engine.now_ms
         self._engine.fire(self._polled)
 
     def commit(self, offsets: Mapping[TopicPartition, Position]) -> Operation[None]:
-        """Commit in the name of this generation; what may pass is tried again for a time, but never for
-        a later one: others may have read on, and committed, in between."""
+        """Commit for this generation. Retriable errors are retried for a time, but never in a later
+        generation: others may have read on and committed meanwhile."""
         generation = self.generation
         deadline_ms = self._engine.now_ms + self._engine.config.default_api_timeout_ms
         attempts = 0
         while True:
             if self.generation != generation:
-                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, "the group has gathered anew")
+                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, "the group has rebalanced")
             if foreign := offsets.keys() - self.owned:
                 raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"{min(foreign)} is no longer assigned")
             try:
@@ -180,7 +179,7 @@ class Membership:
                 if refused.error_code:
                     raise BrokerError(refused.error_code, f"{answer.name}-{refused.partition_index}")
 
-    # -- the life of a member ------------------------------------------------------------------
+    # -- joining and staying -------------------------------------------------------------------
 
     def _live(self) -> Operation[None]:
         failures = 0
@@ -198,7 +197,7 @@ class Membership:
                 yield from self._engine.pause(failures, self._engine.now_ms + self.config.session_timeout_ms)
 
     def _recover(self, error: ClientError) -> Operation[bool]:
-        """What an error means for the membership; whether there is still one to be had."""
+        """Handle an error of the membership; whether the member may join again."""
         self.is_stable = False
         code = error.code if isinstance(error, BrokerError) else None
         if code in _FATAL or (code is None and not error.is_retriable):
@@ -217,7 +216,7 @@ class Membership:
         return True
 
     def _lose(self) -> Operation[None]:
-        """The group goes on without us: what we read is another's by now."""
+        """The group rebalanced without this member: its partitions may belong to others."""
         self.generation = NO_GENERATION
         if self.owned:
             lost, self.owned = self.owned, frozenset()
@@ -229,7 +228,7 @@ class Membership:
         self.is_stable = self.is_leader = False
 
     def _drop(self, partitions: frozenset[TopicPartition]) -> Operation[None]:
-        """Give partitions up while they are still ours, so that they can be committed."""
+        """Give partitions up while they are owned, so that their offsets can be committed."""
         yield from self._reader.give_up(partitions, is_lost=False)
         self.owned -= partitions
         self._engine.fire(self.changed)
@@ -243,12 +242,7 @@ class Membership:
             deadline_ms = self._engine.now_ms + self._engine.config.request_timeout_ms
             if not (yield from self._engine.refresh(deadline_ms)):
                 raise self._engine.metadata_error or ConnectionLost("no broker has answered")
-        request = FindCoordinatorRequest(key=self.group)
-        found = yield from ask(
-            ANY_BROKER, request, FindCoordinatorResponse, version_max=_LAST_VERSION_WITH_ONE_KEY
-        )
-        if found.error_code:
-            raise BrokerError(found.error_code, found.error_message)
+        found = yield from find_coordinator(self.group)
         if found.node_id not in self._engine.metadata.brokers:
             self._engine.refresh_soon()
             raise ConnectionLost(f"the address of broker {found.node_id} is not known")
@@ -256,10 +250,10 @@ class Membership:
         return self._coordinator
 
     def _join(self) -> Operation[None]:
-        """Enter the next generation and read the share of it.
+        """Join the next generation and read its share.
 
-        All of it is asked of one coordinator. If looked for again, one might be found that was replaced
-        and does not know it: it can hand out no generation any more, but tells offsets of old.
+        One coordinator answers all requests. A second lookup might find a replaced coordinator that does not
+        know it yet: it cannot form a generation, but would return old offsets.
         """
         self.is_stable = False
         if self.owned and not self._is_cooperative:
@@ -317,10 +311,10 @@ class Membership:
     def _share_out(
         self, lane: BrokerLane, joined: JoinGroupResponse
     ) -> Operation[list[SyncGroupRequestAssignment]]:
-        """The leader's part: the partitions of all that members want, by the chosen assignor.
+        """As leader, assign the partitions of all topics that members want, by the chosen assignor.
 
-        A leader that came back to a group which keeps its shares (KIP-814) only watches the topics again;
-        what was added to them while it was away counts as a change.
+        A static leader that comes back to a group which keeps its assignment (KIP-814) only watches the
+        topics again; partitions added while it was away count as a change.
         """
         name = joined.protocol_name or ""
         if name not in ASSIGNORS:
@@ -346,7 +340,7 @@ class Membership:
         return {name: len(info.partitions) if info is not None else 0 for name, info in known.items()}
 
     def _counts_shared(self, lane: BrokerLane, topics: Iterable[str]) -> Operation[dict[str, int]]:
-        """How many partitions of each topic members have: what came since is nobody's, and looks new."""
+        """How many partitions of each topic are assigned: those added since are not, and count as new."""
         request = DescribeGroupsRequest(groups=(self.group,))
         answer = yield from ask(lane, request, DescribeGroupsResponse)
         counts = dict.fromkeys(topics, 0)
@@ -383,8 +377,8 @@ class Membership:
     # -- staying -------------------------------------------------------------------------------
 
     def _stay(self) -> Operation[None]:
-        """Heartbeats, until the group gathers anew or the topics that this leader shared out have changed; or
-        until the program has not polled for too long."""
+        """Send heartbeats until the group rebalances, the topics that this leader assigned have changed, or
+        the program has not polled for too long."""
         while self.is_stable and not self._is_leaving:
             wait_ms = min(self.config.heartbeat_interval_ms, max(0, self._poll_time_left_ms()) + 1)
             yield from wait_for(self._wake, wait_ms)
@@ -415,7 +409,7 @@ class Membership:
                 raise BrokerError(code)
 
     def _topics_have_changed(self) -> bool:
-        """Partitions were added, or are in racks where they were not; who is away now has not moved."""
+        """Whether partitions were added, or have a new rack; a broker that is down has not moved."""
         racks = racks_of(self._engine.metadata, self._counts) if self._racks else {}
         return self._counts_of(self._counts) != self._counts or any(
             not racks[tp] <= before for tp, before in self._racks.items() if tp in racks
@@ -425,7 +419,7 @@ class Membership:
         return self._polled_at_ms + self.config.max_poll_interval_ms - self._engine.now_ms
 
     def _step_out(self) -> Operation[None]:
-        """The program has not polled for too long: others get what it read, until it polls again."""
+        """The program has not polled for too long: leave the group until it polls again."""
         yield from self._lose()
         yield from self._say_goodbye()
         self._forget()
@@ -434,7 +428,7 @@ class Membership:
             yield from wait_for(self._polled)
 
     def _say_goodbye(self) -> Operation[None]:
-        """Tell the group that a member leaves; a static one stays until its session ends."""
+        """Send LeaveGroup; a static member stays until its session ends."""
         if not self.member_id or self.config.group_instance_id is not None or self._coordinator is None:
             return
         request = LeaveGroupRequest(group_id=self.group, members=[MemberIdentity(member_id=self.member_id)])

@@ -1,4 +1,4 @@
-"""Where partitions have their replicas, as far as the client has heard."""
+"""The racks of partitions, from the client's metadata."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from ottla.model.ids import TopicPartition
 
 
 def racks_of(metadata: Metadata, topics: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
-    """The racks of each partition's replicas; those of brokers that are away or name none are not known."""
+    """The racks of each partition's replicas, without brokers that are down or have no rack."""
     racks: dict[TopicPartition, frozenset[str]] = {}
     for name in topics:
         topic = metadata.topic(name)

@@ -1,4 +1,4 @@
-"""What members tell each other through the coordinator, as bytes: subscriptions and shares."""
+"""Subscriptions and shares as the bytes that members exchange through the coordinator."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ _LENGTH = struct.Struct(">h")
 
 
 class Share(NamedTuple):
-    """Partitions that a member has or had, and since which generation."""
+    """Partitions that a member has or had, and their generation."""
 
     partitions: frozenset[TopicPartition] = frozenset()
     generation: int = NO_GENERATION
@@ -35,8 +35,8 @@ class Share(NamedTuple):
 def encode_subscription(
     assignor: str, topics: Sequence[str], owned: Share, last: Share, rack: str = ""
 ) -> bytes:
-    """What this member wants, where it is, what it owns (an eager one has given all up before it joins), and
-    what it was given last, which sticky assignors keep in data of their own, however often it must join."""
+    """This member's topics, rack, owned partitions (none for an eager member, which gave them up before it
+    joined), and its last share, which sticky assignors keep in their user data."""
     return encode_blob(
         ConsumerProtocolSubscription(
             topics=tuple(sorted(topics)),
@@ -50,16 +50,16 @@ def encode_subscription(
 
 
 def _user_data(assignor: str, last: Share) -> bytes | None:
-    """Leaders before Kafka 3.4 look for a cooperative member's generation here: without it others are given
-    what it still has."""
+    """Leaders before Kafka 3.4 read a cooperative member's generation here; without it they give its
+    partitions to others."""
     if assignor == COOPERATIVE_STICKY:
         return _INT.pack(last.generation)
     return _sticky_data(last) if assignor == STICKY else None
 
 
 def decode_member(assignor: str, row: JoinGroupResponseMember) -> MemberData:
-    """A member as its blob describes it; one that leaves out what its version should have owns nothing, and
-    one that cannot be read wants nothing."""
+    """A member as its subscription describes it. If that is incomplete the member owns nothing; if it cannot
+    be read the member wants nothing."""
     try:
         said = decode_subscription(row.metadata)
     except MalformedRequest:
@@ -68,7 +68,7 @@ def decode_member(assignor: str, row: JoinGroupResponseMember) -> MemberData:
     if assignor == STICKY:
         owned, generation = _read_sticky_data(said.user_data)
     elif generation == NO_GENERATION and said.user_data is not None and len(said.user_data) == _INT.size:
-        (generation,) = _INT.unpack(said.user_data)  # Cooperative members before version 2 say it here.
+        (generation,) = _INT.unpack(said.user_data)  # Cooperative members before version 2 put it here.
     return MemberData(
         row.member_id,
         frozenset(said.topics),
@@ -93,7 +93,7 @@ def encode_share(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_share(blob: bytes) -> frozenset[TopicPartition]:
-    """A member's share; raises ``MalformedRequest`` for anything that is none."""
+    """A member's share; raises ``MalformedRequest`` if the bytes are not one."""
     return frozenset(_flat(decode_assignment(blob).assigned_partitions))
 
 
@@ -120,7 +120,7 @@ def _sticky_data(last: Share) -> bytes:
 
 
 def _read_sticky_data(data: bytes | None) -> tuple[list[TopicPartition], int]:
-    """Data that cannot be read, or none, means that the member owned nothing. Old data has no generation."""
+    """Missing or unreadable data means that the member owned nothing. Old data has no generation."""
     if data is None:
         return [], NO_GENERATION
     owned: list[TopicPartition] = []

@@ -1,4 +1,4 @@
-"""Records on their way: single deliveries, the batches they share, and the line of batches per partition."""
+"""Deliveries of single records, batches, and the queue of batches per partition."""
 
 from collections import deque
 from collections.abc import Callable
@@ -18,7 +18,7 @@ EPOCH_MAX = 0x7FFF
 
 
 class Delivery:
-    """What becomes of one record: an offset or an error, once it is done."""
+    """The outcome of one record: an offset or an error, once it is done."""
 
     __slots__ = ("error", "is_done", "offset", "partition", "then", "timestamp")
 
@@ -40,7 +40,7 @@ class Delivery:
         self._finish()
 
     def when_done(self, then: "Callable[[Delivery], None]") -> None:
-        """Call it once: now, if the delivery is done already."""
+        """Call ``then`` once: now, if the delivery is done already."""
         if self.is_done:
             then(self)
         else:
@@ -53,7 +53,7 @@ class Delivery:
 
 
 def size_of(record: Record) -> int:
-    """At most so many bytes a record takes in a batch."""
+    """The most bytes that a record takes in a batch."""
     size = RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
     for name, value in record.headers:
         size += 10 + 4 * len(name) + len(value or b"")
@@ -80,7 +80,7 @@ class Batch:
     def __init__(self, partition: TopicPartition, place: tuple[int, ...], created_at_ms: int) -> None:
         self.partition = partition
         self.place = place
-        """Where it stands among the batches of its partition; the halves of a split batch share its place."""
+        """Its place among the batches of its partition; the halves of a split batch extend it."""
         self.created_at_ms = created_at_ms
         self.records: list[Record] = []
         self.deliveries: list[Delivery] = []
@@ -90,30 +90,31 @@ class Batch:
         self.producer: tuple[int, int] = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self.base_sequence = NO_SEQUENCE
         self.ordinal = 0
-        """How many batches of its partition had a number before it."""
+        """How many batches of its partition were numbered before it."""
 
     def add(self, record: Record, delivery: Delivery, size: int) -> None:
         self.records.append(record)
         self.deliveries.append(delivery)
         self.size += size
 
-    def encoded(self, codec: Codec) -> bytearray:
-        """The batch as a broker takes it."""
+    def encoded(self, codec: Codec, *, is_transactional: bool = False) -> bytearray:
+        """The batch as bytes."""
         return build_batch(
             self.records,
             codec=codec,
             producer_id=self.producer[0],
             producer_epoch=self.producer[1],
             base_sequence=self.base_sequence,
+            is_transactional=is_transactional,
         )
 
     def forget_number(self) -> None:
-        """The batch is in no log: it may have another number when it is sent again."""
+        """The batch is in no log, so it may get another sequence when it is sent again."""
         self.producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self.base_sequence = NO_SEQUENCE
 
     def split(self) -> "tuple[Batch, Batch]":
-        """Two halves, the sequence going on from one to the other."""
+        """Two halves with consecutive sequences."""
         middle = len(self.records) // 2
         halves = tuple(Batch(self.partition, (*self.place, n), self.created_at_ms) for n in range(2))
         for n, (record, delivery) in enumerate(zip(self.records, self.deliveries, strict=True)):
@@ -126,11 +127,11 @@ class Batch:
         return halves[0], halves[1]
 
 
-class PartitionLine:
-    """The batches of one partition, in order, and as which producer they are numbered.
+class PartitionQueue:
+    """The batches of one partition, in order, and the producer id and epoch that number them.
 
-    ``retrying`` stand before ``waiting``. While there are any, batches go one at a time: so order is kept.
-    A batch that was sent keeps its number until a broker has answered, for it may be in the log already.
+    ``retrying`` come before ``waiting``. While there are any, batches are sent one at a time, in order.
+    A batch that was sent keeps its sequence until a broker has answered: it may be in the log already.
     """
 
     __slots__ = (
@@ -156,12 +157,12 @@ class PartitionLine:
         self.producer: tuple[int, int] | None = None
         self.next_sequence = 0
         self.has_gap = False
-        """A numbered batch was given up: when all the others have their answer, numbers begin anew."""
+        """A numbered batch failed: when all others are answered, sequences restart at 0."""
         self.is_refused = False
-        """The broker refused the first in line for its number, so it has none of the later ones either."""
+        """The broker refused the sequence of the first batch, so it has none of the later ones either."""
         self.not_before_ms = 0
         self.acknowledged: tuple[int, int] | None = None
-        """As which producer the partition knows us."""
+        """The producer id and epoch of the last acknowledged batch."""
         self._count = 0
         self._numbered = 0
 
@@ -179,7 +180,7 @@ class PartitionLine:
         return batch
 
     def put_back(self, batches: list[Batch]) -> None:
-        """Batches that failed stand in line again, where they stood."""
+        """Queue failed batches again, in their old places."""
         self.retrying += batches
         self.retrying.sort(key=lambda batch: batch.place)
 
@@ -199,13 +200,13 @@ class PartitionLine:
 
     @property
     def _ahead(self) -> int:
-        """How many batches were numbered from the oldest on that has no answer: the partition remembers but a
-        few, and one that is sent again must be among them, whatever another leader has taken since."""
+        """How many batches were numbered since the oldest unanswered one: a partition remembers only a few,
+        and a batch that is sent again must be among them, even if another leader has taken later ones."""
         numbered = [batch.ordinal for batch in self.in_flight if batch.base_sequence != NO_SEQUENCE]
         return self._numbered - min(numbered) if numbered else 0
 
     def number(self, batch: Batch) -> None:
-        """Give a batch its sequence, unless it has one."""
+        """Give a batch its sequence if it has none."""
         if self.producer is not None and batch.base_sequence == NO_SEQUENCE:
             batch.producer = self.producer
             batch.base_sequence = self.next_sequence
@@ -214,9 +215,9 @@ class PartitionLine:
             self._numbered += 1
 
     def begin_anew(self) -> bool:
-        """Number from 0 in the next epoch if that is due and nobody waits for an answer to an old number.
+        """Restart sequences at 0 in the next epoch, if that is due and no batch is in flight.
 
-        Whether it is done. A producer id without another epoch is forgotten.
+        Whether it was done. A producer id whose epochs are used up is dropped.
         """
         if self.in_flight or not (self.is_refused or self.has_gap):
             return False
@@ -225,12 +226,16 @@ class PartitionLine:
             return False
         for batch in numbered:
             batch.forget_number()
-        self.has_gap = self.is_refused = False
-        self.next_sequence = 0
+        self.restart()
         if self.producer is not None:
             producer_id, epoch = self.producer
             self.producer = (producer_id, epoch + 1) if epoch < EPOCH_MAX else None
         return True
+
+    def restart(self) -> None:
+        """Sequences begin at 0, in a new epoch."""
+        self.has_gap = self.is_refused = False
+        self.next_sequence = 0
 
     def take(self, batch: Batch) -> None:
         """The batch is sent."""
@@ -242,7 +247,7 @@ class PartitionLine:
         batch.attempts += 1
 
     def wake_at_ms(self, now_ms: int, linger_ms: int) -> int | None:
-        """When time alone will make a batch ready."""
+        """When backoff or ``linger.ms`` ends for the next batch."""
         if now_ms < self.not_before_ms:
             return self.not_before_ms
         if self.waiting and not self.retrying and len(self.waiting) == 1:
@@ -250,7 +255,7 @@ class PartitionLine:
         return None
 
     def expired(self, now_ms: int, delivery_timeout_ms: int) -> list[Batch]:
-        """Take out the batches whose time is over and that are not in flight."""
+        """Remove the batches that exceed ``delivery.timeout.ms`` and are not in flight."""
         is_over = [
             batch
             for batch in (*self.retrying, *self.waiting)

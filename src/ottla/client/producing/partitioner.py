@@ -1,4 +1,4 @@
-"""Which partition a record goes to: its key's hash, or a partition that is kept for a while."""
+"""A record's partition: by the hash of its key, or a sticky one for records without a key."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What a broker's answer means for a batch."""
+"""What to do with a batch after a broker's error."""
 
 from enum import Enum, auto
 
@@ -16,7 +16,7 @@ STALE_LEADER = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-"""Errors that say: ask for metadata before you try again."""
+"""Errors after which metadata must be refreshed before a retry."""
 
 
 class Verdict(Enum):
@@ -25,13 +25,13 @@ class Verdict(Enum):
     DELIVERED = auto()
     RETRY = auto()
     RETRY_AS_NEW_PRODUCER = auto()
-    """The broker has lost track of the producer: number the partition's batches anew, then try again."""
+    """The broker does not know the producer's sequence: renumber the partition's batches, then retry."""
     SPLIT = auto()
     FAIL = auto()
 
 
-def judge(error: ClientError | None, record_count: int, is_first_in_line: bool) -> Verdict:
-    """``is_first_in_line``: no batch before this one is still undecided."""
+def judge(error: ClientError | None, record_count: int, is_first: bool) -> Verdict:
+    """``is_first``: every earlier batch is done."""
     if error is None:
         return Verdict.DELIVERED
     if isinstance(error, BrokerError):
@@ -45,10 +45,10 @@ def judge(error: ClientError | None, record_count: int, is_first_in_line: bool) 
                 | ErrorCode.UNKNOWN_PRODUCER_ID
                 | ErrorCode.INVALID_PRODUCER_EPOCH
             ):
-                return Verdict.RETRY_AS_NEW_PRODUCER if is_first_in_line else Verdict.RETRY
+                return Verdict.RETRY_AS_NEW_PRODUCER if is_first else Verdict.RETRY
     return Verdict.RETRY if error.is_retriable else Verdict.FAIL
 
 
 def is_stale_leader(error: ClientError) -> bool:
-    """Whether the metadata that led us to the broker is out of date."""
+    """Whether the metadata that named the leader may be stale."""
     return not isinstance(error, BrokerError) or error.code in STALE_LEADER

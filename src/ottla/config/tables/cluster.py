@@ -47,6 +47,8 @@ controller.socket.timeout.ms int 30000 no-effect
     How long the controller waits for a connection to a broker.
 ottla.decisions.enable boolean true
     Whether the controller's decisions and their reasons are kept in the topic __ottla_decisions.
+ottla.guard.enable boolean true
+    Whether a guard process ends the broker's session in ZooKeeper as soon as the broker's process is dead.
 ottla.replica.placement string shifted {shifted,plain}
     How new topics are placed: by Kafka's shifted rule, or replica j of partition i on broker (i + j) mod n.
 """

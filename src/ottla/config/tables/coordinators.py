@@ -29,13 +29,13 @@ offsets.topic.replication.factor short 3 >=1
     How many replicas the offsets topic gets.
 offsets.topic.segment.bytes int 104857600 >=1
     The segment size of the offsets topic.
-transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 >=1 no-effect
+transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 >=1
     How often transactions whose time is up are aborted.
-transaction.max.timeout.ms int 900000 >=1 no-effect
+transaction.max.timeout.ms int 900000 >=1
     The longest time-out a transaction may ask for.
 transaction.partition.verification.enable boolean true cluster-wide
     Whether a transactional write is checked with its coordinator first.
-transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 >=1 no-effect
+transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 >=1
     How often expired transactional ids are removed.
 transaction.state.log.load.buffer.size int 5242880 >=1 no-effect
     How many bytes of the transaction topic are read at once.
@@ -47,6 +47,8 @@ transaction.state.log.replication.factor short 3 >=1
     How many replicas the transaction topic gets.
 transaction.state.log.segment.bytes int 104857600 >=1
     The segment size of the transaction topic.
-transactional.id.expiration.ms int 604800000 >=1 no-effect
+transaction.two.phase.commit.enable boolean false
+    Whether a transaction may wait for somebody else's decision, without a time-out (KIP-939).
+transactional.id.expiration.ms int 604800000 >=1
     How long an unused transactional id is kept.
 """

@@ -21,6 +21,16 @@ max.connections.per.ip.overrides string "" host:count cluster-wide
     Other limits for single addresses: host:count, separated by commas.
 connections.max.idle.ms long 600000
     A connection without traffic for this long is closed.
+sasl.enabled.mechanisms list GSSAPI per-broker
+    How clients may log in on SASL listeners: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. For one listener: listener.name.<name>.sasl.enabled.mechanisms.
+sasl.mechanism.inter.broker.protocol string GSSAPI per-broker
+    How brokers log in with each other, if their listener is a SASL listener.
+sasl.server.max.receive.size int 524288
+    The largest request that is read before a login.
+connection.failed.authentication.delay.ms int 100 >=0
+    How long a failed login waits for its answer.
+connections.max.reauth.ms long 0
+    How long a login holds until the client must log in again; 0 for ever. For one mechanism of a listener: listener.name.<name>.<mechanism>.connections.max.reauth.ms.
 socket.listen.backlog.size int 50 >=1
     How many connections may wait to be accepted.
 socket.receive.buffer.bytes int 102400

@@ -57,7 +57,7 @@ remote.log.copy.disable boolean false no-effect
     Tiered storage, which Ottla does not have.
 remote.log.delete.on.disable boolean false no-effect
     Tiered storage, which Ottla does not have.
-remote.storage.enable boolean false promise
+remote.storage.enable boolean false unsupported
     Tiered storage, which Ottla does not have.
 retention.bytes long -1 <log.retention.bytes
     How large a partition may become before its oldest segments go; -1 is no limit.

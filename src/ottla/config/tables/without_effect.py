@@ -7,8 +7,6 @@ auto.include.jmx.reporter boolean true
 background.threads int 10 >=1 cluster-wide
 broker.heartbeat.interval.ms int 2000
 broker.session.timeout.ms int 9000
-connection.failed.authentication.delay.ms int 100 >=0
-connections.max.reauth.ms long 0
 controller.quorum.append.linger.ms int 25
 controller.quorum.election.backoff.max.ms int 1000
 controller.quorum.election.timeout.ms int 1000
@@ -99,7 +97,6 @@ remote.log.storage.manager.class.name string null
 remote.log.storage.manager.class.path string null
 remote.log.storage.manager.impl.prefix string rsm.config.
 sasl.client.callback.handler.class class null
-sasl.enabled.mechanisms list GSSAPI per-broker
 sasl.jaas.config password null per-broker
 sasl.kerberos.kinit.cmd string /usr/bin/kinit per-broker
 sasl.kerberos.min.time.before.relogin long 60000 per-broker
@@ -118,7 +115,6 @@ sasl.login.refresh.window.jitter double 0.05 per-broker
 sasl.login.retry.backoff.max.ms long 10000
 sasl.login.retry.backoff.ms long 100
 sasl.mechanism.controller.protocol string GSSAPI
-sasl.mechanism.inter.broker.protocol string GSSAPI per-broker
 sasl.oauthbearer.clock.skew.seconds int 30
 sasl.oauthbearer.expected.audience list null
 sasl.oauthbearer.expected.issuer string null
@@ -130,7 +126,6 @@ sasl.oauthbearer.scope.claim.name string scope
 sasl.oauthbearer.sub.claim.name string sub
 sasl.oauthbearer.token.endpoint.url string null
 sasl.server.callback.handler.class class null
-sasl.server.max.receive.size int 524288
 socket.connection.setup.timeout.max.ms long 30000
 socket.connection.setup.timeout.ms long 10000
 ssl.allow.dn.changes boolean false

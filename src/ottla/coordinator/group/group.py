@@ -1,22 +1,30 @@
-"""A group: its members, its generation, its leader and the offsets it committed."""
+"""A group: what the log stores of it, and its live rebalance."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ottla.coordinator.group.committed import CommittedOffsets
 from ottla.coordinator.group.members import Member, Protocol
 from ottla.coordinator.group.states import LEGAL_PREVIOUS, GroupState
-from ottla.model.ids import TopicPartition
+from ottla.coordinator.group.stored.committed import CommittedOffsets
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 @dataclass(slots=True)
+class StoredGroup:
+    """What the log stores of a group. Only ``apply`` changes it."""
+
+    metadata: bytes | None = None
+    """The value of the last metadata record: generation, protocol, leader, members with their assignments."""
+    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+
+
+@dataclass(slots=True)
 class Group:
-    """Mutable, and touched only by the shard that owns it."""
+    """All but ``stored`` is live: it may be ahead of the log, and a load makes it from ``stored``."""
 
     group_id: str
+    stored: StoredGroup = field(default_factory=StoredGroup)
     state: GroupState = GroupState.EMPTY
     generation: int = 0
     protocol_type: str | None = None
@@ -26,23 +34,21 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     pending_members: dict[str, int] = field(default_factory=dict)
-    """Ids handed out by MEMBER_ID_REQUIRED and not yet used, with their deadlines."""
+    """Ids handed out with MEMBER_ID_REQUIRED and not yet used, with their deadlines."""
     pending_syncs: set[str] = field(default_factory=set)
     sync_deadline_ms: int | None = None
     join_deadline_ms: int | None = None
     initial_delay_left_ms: int | None = None
-    """While the first rebalance of an empty group gathers members: how much it may still be extended."""
+    """During the first rebalance of an empty group: by how much its delay may still be extended."""
     new_member_added: bool = False
     subscribed_topics: frozenset[str] | None = None
-    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
-    pending_commits: dict[TopicPartition, int] = field(default_factory=dict)
-    """How many writes are under way for each partition."""
-    forgotten: dict[TopicPartition, int] = field(default_factory=dict)
-    """Partitions with writes under way whose offset was dropped, by the number of that write: what was
-    written before it counts no more, whenever it is settled."""
+
+    @property
+    def offsets(self) -> CommittedOffsets:
+        return self.stored.offsets
 
     def move_to(self, state: GroupState, wall_ms: int) -> None:
-        """Change the state; a move that the table does not know is a fault of ours."""
+        """Change the state; the table must allow the move."""
         assert self.state in LEGAL_PREVIOUS[state], f"group {self.group_id}: {self.state} -> {state}"
         self.state = state
         self.state_timestamp_ms = wall_ms
@@ -56,12 +62,12 @@ class Group:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def may_read(self, topic: str) -> bool:
-        """Whether members are subscribed to the topic, or nobody can tell what they are subscribed to."""
+        """Whether a member is subscribed to the topic; true if the subscriptions are unknown."""
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The group waits as long as its most patient member."""
+        """The longest rebalance time-out of all members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -73,7 +79,7 @@ class Group:
         return not self.pending_members and self.joined == len(self.members)
 
     def add(self, member: Member) -> None:
-        """The first member gives the group its protocol type and its leader."""
+        """Add a member; the first one decides the protocol type and becomes leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -84,7 +90,7 @@ class Group:
         self.pending_members.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member; leadership falls to the one that has been here longest."""
+        """Remove a member; if it led, the member that joined first leads."""
         member = self.members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
             self.static_members.pop(member.group_instance_id, None)
@@ -94,7 +100,7 @@ class Group:
         self.pending_syncs.discard(member_id)
 
     def rename_static(self, instance_id: str, old_id: str, new_id: str) -> Member:
-        """A static member came back under a new id: same place, same assignment, same leadership."""
+        """A static member came back with a new id: it keeps its position, assignment and leadership."""
         member = self.members[old_id]
         self.members = {
             (new_id if member_id == old_id else member_id): known for member_id, known in self.members.items()
@@ -105,29 +111,15 @@ class Group:
             self.leader = new_id
         return member
 
-    def commits_begun(self, partitions: Iterable[TopicPartition]) -> None:
-        """These commits are on their way into the log."""
-        for partition in partitions:
-            self.pending_commits[partition] = self.pending_commits.get(partition, 0) + 1
-
-    def commits_settled(self, partitions: Iterable[TopicPartition]) -> None:
-        """These commits are in the log, or have failed."""
-        for partition in partitions:
-            left = self.pending_commits.pop(partition, 0) - 1
-            if left > 0:
-                self.pending_commits[partition] = left
-            else:
-                self.forgotten.pop(partition, None)
-
     def common_protocols(self) -> frozenset[str]:
-        """The protocols that every member speaks."""
+        """The protocols that every member supports."""
         counts = Counter(
             name for member in self.members.values() for name in {p.name for p in member.protocols}
         )
         return frozenset(name for name, count in counts.items() if count == len(self.members))
 
     def accepts_protocols(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """An empty group takes any protocol that has a name; others want their type, and one they share."""
+        """An empty group accepts any protocol; others need the same type and one that all members support."""
         if not protocol_type or not protocols:
             return False
         if self.state is GroupState.EMPTY:
@@ -138,13 +130,13 @@ class Group:
         return not self.members or any(offer.name in common for offer in protocols)
 
     def select_protocol(self) -> str:
-        """Most votes among the protocols everyone speaks; the elder member's wish breaks a tie."""
+        """The common protocol with most votes; in a tie the one that an earlier member voted for."""
         candidates = self.common_protocols()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
     def elect_joined_leader(self) -> bool:
-        """If the leader did not rejoin, the first member that did leads; false when none did."""
+        """If the leader did not rejoin, the first member that did becomes leader; false if none did."""
         if self.leader is None:
             return False
         leader = self.members.get(self.leader)

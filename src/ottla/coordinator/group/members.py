@@ -1,4 +1,4 @@
-"""One member of a group, from its first join to its last heartbeat."""
+"""One member of a group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ NOBODY = ""
 
 
 class Protocol(NamedTuple):
-    """An assignor a member can run, with what it tells the group's leader."""
+    """An assignor that a member supports, with the metadata for the group's leader."""
 
     name: str
     metadata: bytes
@@ -17,7 +17,7 @@ class Protocol(NamedTuple):
 
 @dataclass(slots=True)
 class Member:
-    """A consumer as its coordinator knows it."""
+    """A member as its coordinator knows it."""
 
     member_id: str
     group_instance_id: str | None
@@ -30,13 +30,13 @@ class Member:
     assignment: bytes = b""
     is_new: bool = False
     awaiting_join: int | None = None
-    """The token of a JoinGroup that waits for the group to gather."""
+    """The token of a JoinGroup that waits until the group has gathered."""
     awaiting_sync: int | None = None
     """The token of a SyncGroup that waits for the leader's assignment."""
     deadline_ms: int = 0
-    """When the member counts as dead unless it is heard of."""
+    """The session ends then unless the member sends a heartbeat."""
     timer_at_ms: int | None = field(default=None, repr=False)
-    """When the shard will look at the deadline next; a deadline that moves later needs no new timer."""
+    """When the shard checks the deadline next; if the deadline moves later no new timer is needed."""
 
     @property
     def is_static(self) -> bool:
@@ -44,16 +44,16 @@ class Member:
 
     @property
     def may_be_silent(self) -> bool:
-        """A member whose request is parked here cannot be expected to send heartbeats."""
+        """A member whose JoinGroup or SyncGroup waits here cannot send heartbeats."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def metadata_for(self, protocol: str | None) -> bytes:
-        """What the member said for that protocol; nothing where it does not speak it."""
+        """The member's metadata for a protocol; empty if it does not support it."""
         return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
 
     def offers_the_same(self, protocols: Sequence[Protocol]) -> bool:
         return self.protocols == tuple(protocols)
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """A member votes for the first of its own protocols that everyone speaks."""
+        """The first of the member's protocols that all members support."""
         return next(offer.name for offer in self.protocols if offer.name in candidates)

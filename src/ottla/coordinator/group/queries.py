@@ -1,4 +1,4 @@
-"""What a shard answers about its groups without changing them."""
+"""Requests that only read: OffsetFetch, DescribeGroups, ListGroups."""
 
 from collections.abc import Iterable
 
@@ -25,11 +25,7 @@ def fetch_offsets(
     partitions: Iterable[TopicPartition] | None,
     unstable: frozenset[TopicPartition] = frozenset(),
 ) -> OffsetFetchResponseGroup:
-    """The committed offsets asked for, or all; what was never committed is answered with −1.
-
-    ``unstable`` are partitions with an offset on its way into the log or in an open transaction, which a
-    client that wants stable offsets must wait for.
-    """
+    """The committed offsets asked for, or all; −1 where there is none, an error for ``unstable`` ones."""
     known = group.offsets if group is not None and group.state is not GroupState.DEAD else {}
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for tp in known if partitions is None else dict.fromkeys(partitions):
@@ -65,7 +61,7 @@ def _no_offset(tp: TopicPartition, error: ErrorCode) -> OffsetFetchResponseParti
 
 
 def describe(group: Group | None, group_id: str) -> DescribedGroup:
-    """A group as its members know it; one that is not there is ``Dead``, not an error."""
+    """Describe a group; an unknown group is ``Dead``, not an error."""
     if group is None or group.state is GroupState.DEAD:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     is_stable = group.state is GroupState.STABLE
@@ -89,12 +85,12 @@ def describe(group: Group | None, group_id: str) -> DescribedGroup:
 
 
 def describe_refused(group_id: str, error: ErrorCode) -> DescribedGroup:
-    """A group that cannot be described here."""
+    """A refused DescribeGroups."""
     return DescribedGroup(error_code=error, group_id=group_id)
 
 
 def list_groups(groups: Iterable[Group], states: frozenset[str], types: frozenset[str]) -> list[ListedGroup]:
-    """The groups in the wanted states; empty filters want all. Filters are lower case."""
+    """The groups that match the filters, which are lower case; an empty filter matches all."""
     if types and CLASSIC not in types:
         return []
     return [

@@ -1,22 +1,27 @@
-"""How a group gathers, elects its leader and hands out its assignment (the classic protocol)."""
-
-from dataclasses import dataclass
+"""How a group gathers its members, elects its leader and hands out the assignment (the classic protocol)."""
 
 from ottla.coordinator.group import answers
 from ottla.coordinator.group.group import Group
-from ottla.coordinator.group.members import NOBODY, Member, Protocol
-from ottla.coordinator.group.records import group_record, subscribed_topics
-from ottla.coordinator.group.shard_state import Settle, ShardState, Turn
+from ottla.coordinator.group.members import NOBODY, Member
+from ottla.coordinator.group.metadata import group_record, stored_assignments, subscribed_topics
+from ottla.coordinator.group.requests import Join
+from ottla.coordinator.group.shard_state import (
+    GroupWrite,
+    ReplaceStaticMember,
+    ShardState,
+    StoreAssignment,
+    StoreEmptyGroup,
+    TimerKind,
+)
 from ottla.coordinator.group.states import GroupState
-from ottla.coordinator.group.timers import TimerKind
+from ottla.coordinator.shard import Turn
 from ottla.model.errors import ErrorCode
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""A new member cannot send heartbeats while its join waits; it is given this long."""
+"""How long a new member's JoinGroup may wait: until it is answered the member sends no heartbeats."""
 
 GATHER_AGAIN_MS_MIN = 100
-"""Static members that are all away are waited for anew: without a pause, should they have no patience at all,
-that would go on for ever in one turn."""
+"""The shortest wait for static members that are all away; a rebalance time-out of 0 would loop for ever."""
 
 STORE_ERRORS: dict[ErrorCode, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -29,28 +34,11 @@ STORE_ERRORS: dict[ErrorCode, ErrorCode] = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a failed write of a group is called towards its members."""
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A JoinGroup request, with what its version implies said in words."""
-
-    group_id: str
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocol_type: str
-    protocols: tuple[Protocol, ...]
-    must_know_its_id: bool
-    may_skip_assignment: bool
+"""The error code that members get when a write of their group fails."""
 
 
 class Rebalance:
-    """The rules of joining, syncing and leaving, over the groups of one shard."""
+    """Joining, syncing and leaving, for the groups of one shard."""
 
     def __init__(self, shard: ShardState) -> None:
         self._shard = shard
@@ -58,7 +46,7 @@ class Rebalance:
     # -- joining -----------------------------------------------------------------------------
 
     def join(self, turn: Turn, group: Group, token: int, request: Join) -> None:
-        """Take a member in, or say why not."""
+        """Add a member to the next generation, or refuse it."""
         if not self._has_room(group, request.member_id):
             group.remove(request.member_id)
             turn.answer(token, answers.join_refused(NOBODY, ErrorCode.GROUP_MAX_SIZE_REACHED))
@@ -158,7 +146,7 @@ class Rebalance:
     def _replace_static(
         self, turn: Turn, group: Group, token: int, request: Join, old_id: str, new_id: str
     ) -> None:
-        """The same instance is back with a new id: its old self is fenced, its place is kept."""
+        """A static member is back with a new id: fence the old id and keep the member's place."""
         instance_id = request.group_instance_id
         assert instance_id is not None, "only static members are replaced"
         old_leader = group.leader
@@ -175,26 +163,30 @@ class Rebalance:
         elif group.state is GroupState.STABLE and group.select_protocol() != group.protocol_name:
             self._rebalance_if_possible(turn, group)
         elif group.state is GroupState.STABLE:
+            then = ReplaceStaticMember(group, member, request, old_id, new_id, old_leader, *patience_before)
+            self._store(turn, group, {}, f"static member {instance_id} came back", then)
 
-            def settle(later: Turn, error: ErrorCode) -> None:
-                if group.members.get(new_id) is not member:
-                    return
-                if error is ErrorCode.NONE:
-                    response = answers.static_rejoined(group, member, old_leader, request.may_skip_assignment)
-                    self._answer_join(later, member, response)
-                    self.expect_heartbeat(later, group, member)
-                    return
-                if member.awaiting_join is None:
-                    return  # the group has gathered since: the member was told its new id, and goes by it
-                # Its protocols stay the new ones: others may have joined by them meanwhile.
-                member.rebalance_timeout_ms, member.session_timeout_ms = patience_before
-                waiting, member.awaiting_join = member.awaiting_join, None
-                group.rename_static(instance_id, new_id, old_id)
-                member.timer_at_ms = None
-                self.expect_heartbeat(later, group, member)
-                later.answer(waiting, answers.static_not_stored(group, old_leader, error))
-
-            self._store(turn, group, {}, f"static member {instance_id} came back", settle)
+    def static_member_stored(self, turn: Turn, write: ReplaceStaticMember, error: ErrorCode) -> None:
+        """The new id is committed: answer the JoinGroup. If the write failed, restore the old id."""
+        group, member, request = write.group, write.member, write.request
+        if group.members.get(write.new_id) is not member:
+            return
+        if error is ErrorCode.NONE:
+            response = answers.static_rejoined(group, member, write.old_leader, request.may_skip_assignment)
+            self._answer_join(turn, member, response)
+            self.expect_heartbeat(turn, group, member)
+            return
+        if member.awaiting_join is None:
+            return  # The group has gathered since, so the member was told its new id and uses it.
+        # The new protocols stay: other members may have joined because of them.
+        member.rebalance_timeout_ms = write.old_rebalance_timeout_ms
+        member.session_timeout_ms = write.old_session_timeout_ms
+        waiting, member.awaiting_join = member.awaiting_join, None
+        assert request.group_instance_id is not None, "only static members are replaced"
+        group.rename_static(request.group_instance_id, write.new_id, write.old_id)
+        member.timer_at_ms = None
+        self.expect_heartbeat(turn, group, member)
+        turn.answer(waiting, answers.static_not_stored(group, write.old_leader, _to_members(error)))
 
     # -- gathering ---------------------------------------------------------------------------
 
@@ -203,7 +195,7 @@ class Rebalance:
             self.gather(turn, group)
 
     def gather(self, turn: Turn, group: Group) -> None:
-        """Begin to gather: those who wait for an assignment must join again."""
+        """Start a rebalance: members that wait for an assignment must join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._fail_syncs(turn, group, ErrorCode.REBALANCE_IN_PROGRESS)
         group.sync_deadline_ms = None
@@ -223,7 +215,7 @@ class Rebalance:
         self._shard.timers.at(group.join_deadline_ms, TimerKind.JOIN, group.group_id)
 
     def complete_join_if_all_are_here(self, turn: Turn, group: Group) -> None:
-        """The first gathering of an empty group lasts its delay; others end with the last member."""
+        """Complete the rebalance when all have joined; the first one of an empty group lasts its delay."""
         if (
             group.state is GroupState.PREPARING_REBALANCE
             and group.initial_delay_left_ms is None
@@ -232,7 +224,7 @@ class Rebalance:
             self._complete_join(turn, group)
 
     def on_join_deadline(self, turn: Turn, group: Group) -> None:
-        """Time is up: go on with those who are here."""
+        """Complete the rebalance with the members that have joined, or extend the initial delay."""
         left_ms = group.initial_delay_left_ms
         if left_ms is not None and left_ms > 0 and group.new_member_added:
             group.new_member_added = False
@@ -273,14 +265,14 @@ class Rebalance:
         group.leader = None
         group.subscribed_topics = subscribed_topics(group)
         group.move_to(GroupState.EMPTY, turn.now.wall_ms)
-        self._store(turn, group, {}, f"group {group.group_id} is empty", lambda later, error: None)
+        self._store(turn, group, {}, f"group {group.group_id} is empty", StoreEmptyGroup())
 
     # -- assignment --------------------------------------------------------------------------
 
     def sync(
         self, turn: Turn, group: Group, token: int, member_id: str, assignments: dict[str, bytes]
     ) -> None:
-        """A member asks for its share; the leader brings everyone's. Identity was checked before."""
+        """A member asks for its assignment; the leader brings all. The caller has checked who asks."""
         member = group.members[member_id]
         match group.state:
             case GroupState.STABLE:
@@ -299,34 +291,32 @@ class Rebalance:
                 turn.answer(token, answers.sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def _store_assignment(self, turn: Turn, group: Group, assignments: dict[str, bytes]) -> None:
-        generation = group.generation
         complete = {member_id: assignments.get(member_id, b"") for member_id in group.members}
+        then = StoreAssignment(group, group.generation)
+        self._store(turn, group, complete, f"assignment of generation {group.generation}", then)
 
-        def settle(later: Turn, error: ErrorCode) -> None:
-            if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
-                return
-            if error is not ErrorCode.NONE:
-                self._fail_syncs(later, group, error)
-                self._rebalance_if_possible(later, group)
-                return
-            group.move_to(GroupState.STABLE, later.now.wall_ms)
-            for member in group.members.values():
-                member.assignment = complete.get(member.member_id, b"")
-                if member.awaiting_sync is not None:
-                    self._answer_sync(later, member, answers.synced(group, member))
-                    self.expect_heartbeat(later, group, member)
-
-        self._store(turn, group, complete, f"assignment of generation {generation}", settle)
+    def assignment_stored(self, turn: Turn, write: StoreAssignment, error: ErrorCode) -> None:
+        """The assignment is committed: hand it out as stored. If the write failed, members join again."""
+        group = write.group
+        if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != write.generation:
+            return
+        if error is not ErrorCode.NONE:
+            self._fail_syncs(turn, group, _to_members(error))
+            self._rebalance_if_possible(turn, group)
+            return
+        group.move_to(GroupState.STABLE, turn.now.wall_ms)
+        stored = stored_assignments(group)
+        for member in group.members.values():
+            member.assignment = stored.get(member.member_id, b"")
+            if member.awaiting_sync is not None:
+                self._answer_sync(turn, member, answers.synced(group, member))
+                self.expect_heartbeat(turn, group, member)
 
     def _store(
-        self, turn: Turn, group: Group, assignments: dict[str, bytes], reason: str, settle: Settle
+        self, turn: Turn, group: Group, assignments: dict[str, bytes], reason: str, then: GroupWrite
     ) -> None:
         record = group_record(group, assignments, turn.now.wall_ms)
-
-        def settle_in_words(later: Turn, error: ErrorCode) -> None:
-            settle(later, STORE_ERRORS.get(error, error))
-
-        self._shard.append(turn, (record,), reason, settle_in_words)
+        self._shard.writes.begin(turn, group.group_id, (record,), then, reason)
 
     def _fail_syncs(self, turn: Turn, group: Group, error: ErrorCode) -> None:
         for member in group.members.values():
@@ -336,7 +326,7 @@ class Rebalance:
                 self.expect_heartbeat(turn, group, member)
 
     def on_sync_deadline(self, turn: Turn, group: Group) -> None:
-        """Members that never asked for their share are not alive: go on without them."""
+        """Remove members that did not send SyncGroup in time, and start a rebalance."""
         group.sync_deadline_ms = None
         silent = set(group.pending_syncs)
         if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not silent:
@@ -348,7 +338,7 @@ class Rebalance:
     # -- leaving and dying -------------------------------------------------------------------
 
     def remove(self, turn: Turn, group: Group, member: Member) -> None:
-        """Take a member out; those who stay gather anew."""
+        """Remove a member; the others rebalance."""
         self._answer_join(turn, member, answers.join_refused(NOBODY, ErrorCode.UNKNOWN_MEMBER_ID))
         self._answer_sync(turn, member, answers.sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
@@ -358,14 +348,14 @@ class Rebalance:
             self.complete_join_if_all_are_here(turn, group)
 
     def remove_pending(self, turn: Turn, group: Group, member_id: str) -> None:
-        """An id that was handed out is not used: nobody waits for it any more."""
+        """Stop waiting for a member id that was handed out and not used."""
         group.pending_members.pop(member_id, None)
         self.complete_join_if_all_are_here(turn, group)
 
     # -- being alive -------------------------------------------------------------------------
 
     def expect_heartbeat(self, turn: Turn, group: Group, member: Member) -> None:
-        """The member was heard of: it has its session time-out from now."""
+        """Restart the member's session time-out."""
         self.expect_by(turn, group, member, member.session_timeout_ms)
 
     def expect_by(self, turn: Turn, group: Group, member: Member, patience_ms: int) -> None:
@@ -387,8 +377,12 @@ class Rebalance:
             member.awaiting_sync = None
 
 
+def _to_members(error: ErrorCode) -> ErrorCode:
+    return STORE_ERRORS.get(error, error)
+
+
 def who_is_it(group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
-    """Whether this is a member of the group, and the one its instance id belongs to now."""
+    """Whether this is a member of the group; one with an instance id must be its current owner."""
     if instance_id is not None:
         current = group.static_members.get(instance_id)
         if current is None:

@@ -2,29 +2,74 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from enum import IntEnum
+from typing import TypeAlias
 
 from ottla.config.group import GroupConfig
-from ottla.coordinator.group.effects import Answer, Append, Effect, Moment, StoredRecord
+from ottla.coordinator.group.apply import StoredState
 from ottla.coordinator.group.group import Group
-from ottla.coordinator.group.timers import Timers
-from ottla.coordinator.group.transactions import OpenTransactions
-from ottla.model.errors import ErrorCode
+from ottla.coordinator.group.members import Member
+from ottla.coordinator.group.requests import Commit, Join
+from ottla.coordinator.shard import Writes
+from ottla.coordinator.timers import Timers
+from ottla.model.ids import TopicPartition
 
 
-@dataclass(slots=True)
-class Turn:
-    """One call into the shard: the time it happens at, and what comes of it."""
+class TimerKind(IntEnum):
+    """Which deadline has passed."""
 
-    now: Moment
-    effects: list[Effect] = field(default_factory=list)
+    MEMBER = 0
+    PENDING_MEMBER = 1
+    JOIN = 2
+    SYNC = 3
+    EXPIRY = 4
 
-    def answer(self, token: int, response: Any) -> None:
-        self.effects.append(Answer(token, response))
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """Offsets are being written; the commit is answered with the outcome."""
+
+    token: int
+    request: Commit
+    too_large: frozenset[TopicPartition]
 
 
-Settle: TypeAlias = Callable[[Turn, ErrorCode], None]
-"""What happens once a write was committed, or failed with this code."""
+@dataclass(frozen=True, slots=True)
+class DropOffsets:
+    """Tombstones of offsets are being written; also the group's own if it is dead."""
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAssignment:
+    """The leader's assignment is being written; members get their shares once it is committed."""
+
+    group: Group
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEmptyGroup:
+    """A group that lost its last member is being written; nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceStaticMember:
+    """A static member's new id is being written; its JoinGroup is answered with the outcome."""
+
+    group: Group
+    member: Member
+    request: Join
+    old_id: str
+    new_id: str
+    old_leader: str | None
+    old_rebalance_timeout_ms: int
+    old_session_timeout_ms: int
+
+
+GroupWrite: TypeAlias = CommitOffsets | DropOffsets | StoreAssignment | StoreEmptyGroup | ReplaceStaticMember
+"""What a write under way is for; ``GroupShard.settled`` acts on its outcome."""
 
 
 @dataclass(slots=True)
@@ -33,23 +78,10 @@ class ShardState:
 
     config: GroupConfig
     new_uuid: Callable[[], str]
-    groups: dict[str, Group] = field(default_factory=dict)
+    writes: Writes[GroupWrite]
+    stored: StoredState = field(default_factory=StoredState)
     timers: Timers = field(default_factory=Timers)
-    writes: dict[int, Settle] = field(default_factory=dict)
-    transactions: OpenTransactions = field(default_factory=OpenTransactions)
-    _last_ticket: int = 0
 
-    def append(
-        self,
-        turn: Turn,
-        records: tuple[StoredRecord, ...],
-        reason: str,
-        settle: Settle,
-        base_sequence: int = -1,
-        acks: int | None = None,
-    ) -> int:
-        """Ask for a write; ``settle`` hears its outcome in a later turn. Later writes have higher numbers."""
-        self._last_ticket += 1
-        self.writes[self._last_ticket] = settle
-        turn.effects.append(Append(self._last_ticket, records, reason, base_sequence, acks))
-        return self._last_ticket
+    @property
+    def groups(self) -> dict[str, Group]:
+        return self.stored.groups

@@ -1,10 +1,10 @@
-"""The states of a group and the moves between them; the table is the truth."""
+"""The states of a group and the legal moves between them."""
 
 from enum import Enum
 
 
 class GroupState(Enum):
-    """The names are those that DescribeGroups and ListGroups answer."""
+    """With the names that DescribeGroups and ListGroups return."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"

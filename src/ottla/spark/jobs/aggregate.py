@@ -1,6 +1,6 @@
 """aggregate: counts and sums per time window, from topic to topic, with a watermark.
 
-A window is written once, when no record can come any more that the watermark would let in.
+A window is written once, when the watermark has passed its end.
 """
 
 import re
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.checkpoint import check_checkpoint, claim_checkpoint, has_begun
 from ottla.spark.errors import refuse
-from ottla.spark.jobs.brokers import BrokerWatch
-from ottla.spark.jobs.cluster import check_sources, check_target
-from ottla.spark.jobs.report import Progress, Report
-from ottla.spark.jobs.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
+from ottla.spark.jobs.shared.brokers import BrokerWatch
+from ottla.spark.jobs.shared.cluster import check_sources, check_target
+from ottla.spark.jobs.shared.report import Progress, Report
+from ottla.spark.jobs.shared.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
+from ottla.spark.runtime.checkpoint import check_checkpoint, claim_checkpoint, has_begun
 
 _UNITS = "microsecond|millisecond|second|minute|hour|day|week|month|year"
 _SPAN = re.compile(rf"(\s*(\d+\s+({_UNITS})|\d+\.\d+\s+second)s?\b)+\s*", re.IGNORECASE)
@@ -39,7 +39,7 @@ class AggregateOptions:
 
 def check(options: AggregateOptions) -> None:
     """Refuse what can be seen to be wrong without Spark."""
-    if not has_begun(options.checkpoint):  # Else the query knows best what is gone.
+    if not has_begun(options.checkpoint):  # Otherwise the query itself reports what is gone.
         check_sources("topic", options.topic, options.bootstrap_servers)
     check_span("window", options.window, is_of_windows=True)
     check_span("watermark", options.watermark)
@@ -82,9 +82,9 @@ def run(spark: SparkSession, options: AggregateOptions, progress: Progress) -> R
 
 
 def check_span(option: str, value: str, is_of_windows: bool = False) -> None:
-    """Refuse what Spark takes for no span of time, or not for one of a window."""
+    """Refuse a text that Spark does not read as a span of time, or as the length of a window."""
     if not _SPAN.fullmatch(value):
-        raise refuse(option, value, "it is no span of time", _LIKE)
+        raise refuse(option, value, "it is not a span of time", _LIKE)
     if is_of_windows and not _SOMETHING.search(value):
         raise refuse(option, value, "it has no length", _LIKE)
 

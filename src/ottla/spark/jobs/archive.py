@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.checkpoint import SINK_LOG, check_checkpoint, has_begun
 from ottla.spark.errors import refuse
-from ottla.spark.jobs.archives import Archive
-from ottla.spark.jobs.brokers import BrokerWatch
-from ottla.spark.jobs.cluster import check_sources
-from ottla.spark.jobs.report import Progress, Report, Table
-from ottla.spark.jobs.streams import run_to_end, topic_stream
+from ottla.spark.jobs.shared.archives import Archive
+from ottla.spark.jobs.shared.brokers import BrokerWatch
+from ottla.spark.jobs.shared.cluster import check_sources
+from ottla.spark.jobs.shared.report import Progress, Report, Table
+from ottla.spark.jobs.shared.streams import BATCH_RECORDS, run_to_end, topic_stream
+from ottla.spark.runtime.checkpoint import SINK_LOG, check_checkpoint, has_begun
 
 CHECKPOINT = "_checkpoint"
 ANOTHER = "archive to another directory (--to)"
@@ -28,13 +28,13 @@ class ArchiveOptions:
     bootstrap_servers: str
     topics: str
     directory: str
-    max_offsets_per_batch: int = 5_000_000
+    max_offsets_per_batch: int = BATCH_RECORDS
     follow_s: float | None = None
 
 
 def check(options: ArchiveOptions) -> None:
     """Refuse what can be seen to be wrong without Spark."""
-    if not has_begun(f"{options.directory}/{CHECKPOINT}"):  # Else the query knows best what is gone.
+    if not has_begun(f"{options.directory}/{CHECKPOINT}"):  # Otherwise the query itself reports what is gone.
         check_sources("topics", options.topics, options.bootstrap_servers)
     check_checkpoint("to", options.directory)
 
@@ -57,10 +57,9 @@ def run(spark: SparkSession, options: ArchiveOptions, progress: Progress) -> Rep
 
 
 def check_whole(archive: Archive) -> None:
-    """Refuse an archive whose checkpoint was taken away.
+    """Refuse an archive whose checkpoint was removed.
 
-    The sink's log goes on: it would take the batches of a query that begins anew for repeated ones, and drop
-    them.
+    The sink's log is still there: it would take the batches of a new query for repeated ones and drop them.
     """
     if archive.has(SINK_LOG) and not archive.has(CHECKPOINT):
         why = f"it holds an archive whose {CHECKPOINT} is missing, and would take no new records"
@@ -68,7 +67,7 @@ def check_whole(archive: Archive) -> None:
 
 
 def holdings(archive: Archive) -> Table:
-    """What lies in an archive; offsets that are absent between are counted (compaction may take them)."""
+    """What an archive holds; offsets missing in between are counted (compaction may have removed them)."""
     found = (
         archive.rows()
         .groupBy("topic", "partition")

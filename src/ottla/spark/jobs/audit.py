@@ -2,7 +2,7 @@
 
 Below the high watermark all replicas in sync must hold the same batches: offsets, leader epoch and checksum.
 The leader's high watermark is noted first, and every replica is read up to it: one that has lost its end is
-found out. Brokers serve consumers from followers (KIP-392), so each replica can be asked directly. Compacted
+found. Brokers serve consumers from followers (KIP-392), so each replica can be asked directly. Compacted
 topics are left out: each broker compacts when it likes, and rewrites batches.
 """
 
@@ -13,14 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ottla.client.admin.configs import ResourceType, describe_configs
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.errors import ClientError
-from ottla.client.fetching.offsets import LATEST, list_offsets
+from ottla.client.fetching.offsets import list_offsets
 from ottla.model.ids import TopicPartition
-from ottla.spark.jobs.report import Progress, Report, Table
-from ottla.spark.kafka_settings import kafka_settings
-from ottla.spark.offsets import settled_topics, unreachable
-from ottla.spark.replicas import NAME, Replica, ReplicaSource
+from ottla.model.timestamps import LATEST
+from ottla.spark.jobs.shared.report import Progress, Report, Table
+from ottla.spark.options.kafka_settings import kafka_settings
+from ottla.spark.read.offsets import settled_topics, unreachable
+from ottla.spark.read.replicas import NAME, Replica, ReplicaSource
 from ottla.wire.apis.metadata import MetadataResponsePartition
 
 SHOWN_MAX = 20
@@ -40,7 +41,7 @@ class Found:
 
     replicas: list[Replica] = field(default_factory=list)
     left_out: list[tuple[str, int, str]] = field(default_factory=list)
-    """Partition, broker and why: each of them makes the report not well."""
+    """Partition, broker and why: with any of these the audit fails."""
     missing: list[str] = field(default_factory=list)
     """Topics that were named and do not exist."""
     compacted: list[str] = field(default_factory=list)
@@ -51,7 +52,7 @@ def check(options: AuditOptions) -> None:
 
 
 def run(spark: SparkSession, options: AuditOptions, progress: Progress) -> Report:
-    """Read all replicas and compare; not well if one differs, lags or cannot be read."""
+    """Read all replicas and compare; the audit fails if one differs, lags or cannot be read."""
     kafka = kafka_settings({"kafka.bootstrap.servers": options.bootstrap_servers}, is_sink=False)
     with Client(kafka.client) as client:
         try:
@@ -175,7 +176,7 @@ def find_later_beginnings(batches: DataFrame) -> DataFrame:
 
 
 def find_differences(batches: DataFrame) -> DataFrame:
-    """Batches in the range that all replicas share, that not all of them hold, or hold otherwise."""
+    """Batches in the shared range that some replica lacks or holds with another content."""
     each = ["topic", "partition"]
     shared = _bounds(batches)
     inside = (

@@ -11,12 +11,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ottla.spark.checkpoint import check_file
+from ottla.model.internal_topics import DECISIONS_TOPIC
 from ottla.spark.errors import SparkRefused
-from ottla.spark.jobs.cluster import find_target
-from ottla.spark.jobs.report import Progress, Report, Table
+from ottla.spark.jobs.shared.cluster import find_target
+from ottla.spark.jobs.shared.report import Progress, Report, Table
+from ottla.spark.runtime.checkpoint import check_file
 
-TOPIC = "__ottla_decisions"
 SHOWN_MAX = 20
 _STATE = "struct<leader:int,leader_epoch:int,isr:array<int>>"
 _DECISION = (
@@ -36,9 +36,10 @@ class ElectionsOptions:
 
 def check(options: ElectionsOptions) -> None:
     """Refuse what can be seen to be wrong without Spark."""
-    if find_target(TOPIC, options.bootstrap_servers) is None:
+    if find_target(DECISIONS_TOPIC, options.bootstrap_servers) is None:
         raise SparkRefused(
-            f"the cluster has no topic {TOPIC}, in which Ottla's controller writes down what it decides",
+            f"the cluster has no topic {DECISIONS_TOPIC},"
+            " in which Ottla's controller writes down what it decides",
             "ask a cluster of Ottla's, after its first topic was made",
         )
     if options.picture is not None:
@@ -50,7 +51,7 @@ def run(spark: SparkSession, options: ElectionsOptions, progress: Progress) -> R
     records = (
         spark.read.format("ottla")
         .option("kafka.bootstrap.servers", options.bootstrap_servers)
-        .option("subscribe", TOPIC)
+        .option("subscribe", DECISIONS_TOPIC)
         .load()
     )
     decisions = (

@@ -1,7 +1,7 @@
 """plan: a reassignment that evens out leaders and bytes, with as few moves as possible.
 
 Bytes are measured: every broker says how large its replicas are. The plan is the JSON that reassignment tools
-take; nothing is moved here. What is asked fits into one memory, so it is the one job that needs no Spark.
+take; nothing is moved here. The answers fit into memory, so it is the one job that needs no Spark.
 """
 
 import json
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.client.admin.cluster import describe_log_dirs, list_partition_reassignments
-from ottla.client.blocking import Client
+from ottla.client.blocking.client import Client
 from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
-from ottla.spark.checkpoint import check_file
 from ottla.spark.jobs.balance import Assignment, balanced, bytes_on, leaders_on
-from ottla.spark.jobs.report import Progress, Report, Table
-from ottla.spark.kafka_settings import kafka_settings
-from ottla.spark.offsets import settled_topics, unreachable
+from ottla.spark.jobs.shared.report import Progress, Report, Table
+from ottla.spark.options.kafka_settings import kafka_settings
+from ottla.spark.read.offsets import settled_topics, unreachable
+from ottla.spark.runtime.checkpoint import check_file
 from ottla.wire.apis.metadata import MetadataResponseBroker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """``moves_max``: how many replicas may change their broker; that another leads is no move."""
+    """``moves_max``: how many replicas may change their broker; a change of leader alone is not a move."""
 
     bootstrap_servers: str
     file: str

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.checkpoint import SINK_LOG, place_here
 from ottla.spark.errors import OptionRefused, refuse
 from ottla.spark.jobs.archive import CHECKPOINT
-from ottla.spark.jobs.archives import Archive
-from ottla.spark.jobs.cluster import Target, find_target
-from ottla.spark.jobs.report import Progress, Report, Table
+from ottla.spark.jobs.shared.archives import Archive
+from ottla.spark.jobs.shared.cluster import Target, find_target
+from ottla.spark.jobs.shared.report import Progress, Report, Table
+from ottla.spark.runtime.checkpoint import SINK_LOG, place_here
 
 Reached = dict[str, dict[str, int]]
 
@@ -41,7 +41,7 @@ def check(options: ReplayOptions) -> None:
         raise _no_archive(options.directory, "there is no such directory")
     if place is not None and not os.access(place, os.W_OK | os.X_OK):
         why = "it may not be written to, and how far a replay came is noted in it"
-        raise refuse("from", options.directory, why, "get that right, or copy the archive")
+        raise refuse("from", options.directory, why, "change its permissions, or copy the archive")
 
 
 def run(spark: SparkSession, options: ReplayOptions, progress: Progress) -> Report:
@@ -80,7 +80,7 @@ def run(spark: SparkSession, options: ReplayOptions, progress: Progress) -> Repo
 
 
 def check_archive(archive: Archive) -> None:
-    """Refuse a directory that holds none."""
+    """Refuse a directory without an archive."""
     if not archive.exists():
         raise _no_archive(archive.location, "there is no such directory")
     if not (archive.has(SINK_LOG) or archive.has(CHECKPOINT)):
@@ -92,7 +92,7 @@ def _no_archive(location: str, why: str) -> OptionRefused:
 
 
 def check_source_topic(archive: Archive, source_topic: str | None) -> None:
-    """Refuse to find nothing to replay of a topic that was never archived."""
+    """Refuse a source topic that was never archived."""
     held = sorted(row["topic"] for row in archive.rows().select("topic").distinct().collect())
     if source_topic is not None and source_topic not in held:
         why = f"the archive holds no record of it, but of {', '.join(held) or 'no topic'}"

@@ -8,12 +8,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, DataType, MapType, StringType, StructField, StructType
 
-from ottla.spark.checkpoint import check_checkpoint, claim_checkpoint, has_begun
 from ottla.spark.errors import refuse
-from ottla.spark.jobs.brokers import BrokerWatch
-from ottla.spark.jobs.cluster import check_sources, check_target
-from ottla.spark.jobs.report import Progress, Report, Table
-from ottla.spark.jobs.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
+from ottla.spark.jobs.shared.brokers import BrokerWatch
+from ottla.spark.jobs.shared.cluster import check_sources, check_target
+from ottla.spark.jobs.shared.report import Progress, Report, Table
+from ottla.spark.jobs.shared.streams import ANOTHER_CHECKPOINT, run_to_end, topic_stream
+from ottla.spark.runtime.checkpoint import check_checkpoint, claim_checkpoint, has_begun
 
 UNREADABLE = "_unreadable"
 CAUSE = "_cause"
@@ -21,7 +21,7 @@ CAUSE_HEADER = "ottla.cause"
 ORIGIN_HEADER = "ottla.origin"
 
 # A value is read as one field of an object, with another field behind it: Spark reads the first object of a
-# text and does not look at the rest. The names are such as no record can know.
+# text and does not look at the rest. No record can contain these names.
 _VALUE, _END = f"value {uuid4().hex}", f"end {uuid4().hex}"
 
 Test = Callable[[Column], Column]
@@ -42,7 +42,7 @@ class ValidateOptions:
 
 def check(options: ValidateOptions) -> None:
     """Refuse what can be seen to be wrong without Spark."""
-    if not has_begun(options.checkpoint):  # Else the query knows best what is gone.
+    if not has_begun(options.checkpoint):  # Otherwise the query itself reports what is gone.
         check_sources("topic", options.topic, options.bootstrap_servers)
     for target in (options.dead_letter_topic, options.valid_topic):
         if target is not None:
@@ -80,7 +80,7 @@ def run(spark: SparkSession, options: ValidateOptions, progress: Progress) -> Re
 
 def with_cause(rows: DataFrame, schema: StructType) -> DataFrame:
     """The rows, and in ``_cause`` what is wrong with each; null if nothing is."""
-    # What is missing must be seen by us: Spark reads a field that is not nullable as null all the same.
+    # We look for missing fields ourselves: Spark reads a field that is not nullable as null all the same.
     fields = [StructField(field.name, field.dataType) for field in schema.fields]
     reading = StructType(
         [
@@ -99,7 +99,7 @@ def with_cause(rows: DataFrame, schema: StructType) -> DataFrame:
     cause: Column = F.when(F.col("value").isNull(), F.lit("the value is null"))
     cause = cause.when(
         value.isNull() | json.getField(_END).isNull() | json.getField(UNREADABLE).isNotNull(),
-        F.lit("the value is no JSON of the schema"),
+        F.lit("the value is not JSON of the schema"),
     )
     for name, is_missing in _needed(schema, ""):
         cause = cause.when(is_missing(value), F.lit(f"field {name} is missing"))

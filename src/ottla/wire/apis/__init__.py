@@ -8,9 +8,7 @@ from ottla.wire.keys import ApiKey
 
 def message_classes(api_key: ApiKey) -> tuple[type[Request], type[Response]]:
     """The request and the response of an API; its module is imported at first use."""
-    stem = api_key.name.lower()
-    module = import_module(f"{__name__}.{stem}")
-    name = "".join(word.capitalize() for word in stem.split("_"))
-    request: type[Request] = getattr(module, f"{name}Request")
-    response: type[Response] = getattr(module, f"{name}Response")
+    module = import_module(f"{__name__}.{api_key.name.lower()}")
+    request: type[Request] = getattr(module, f"{api_key.spelling}Request")
+    response: type[Response] = getattr(module, f"{api_key.spelling}Response")
     return request, response

@@ -1,14 +1,9 @@
 """AddOffsetsToTxn: a group's offsets join a transaction."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, i16, i32, i64
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, i16, i32, i64
 
 
 class AddOffsetsToTxnRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.ADD_OFFSETS_TO_TXN)
-
     transactional_id: str = ""
     producer_id: i64 = 0
     producer_epoch: i16 = 0
@@ -16,7 +11,5 @@ class AddOffsetsToTxnRequest(Request):
 
 
 class AddOffsetsToTxnResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.ADD_OFFSETS_TO_TXN)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

@@ -1,9 +1,8 @@
 """AddPartitionsToTxn: partitions join a transaction, or are found in it."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64, not_ignorable, since, until
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64, not_ignorable, since, until
 
 
 class AddPartitionsToTxnTopic(Struct):
@@ -20,8 +19,6 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=3, api_key=ApiKey.ADD_PARTITIONS_TO_TXN)
-
     transactions: Annotated[list[AddPartitionsToTxnTransaction], since(4), not_ignorable] = []
     v3_and_below_transactional_id: Annotated[str, until(3), not_ignorable] = ""
     v3_and_below_producer_id: Annotated[i64, until(3), not_ignorable] = 0
@@ -45,8 +42,6 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=3, api_key=ApiKey.ADD_PARTITIONS_TO_TXN)
-
     throttle_time_ms: i32 = 0
     error_code: Annotated[i16, since(4)] = 0
     results_by_transaction: Annotated[list[AddPartitionsToTxnResult], since(4)] = []

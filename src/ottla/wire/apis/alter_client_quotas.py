@@ -1,9 +1,6 @@
 """AlterClientQuotas: quotas are set and removed."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32
 
 
 class EntityData(Struct):
@@ -23,8 +20,6 @@ class RequestEntryData(Struct):
 
 
 class AlterClientQuotasRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.ALTER_CLIENT_QUOTAS)
-
     entries: list[RequestEntryData] = []
     validate_only: bool = False
 
@@ -36,7 +31,5 @@ class ResponseEntryData(Struct):
 
 
 class AlterClientQuotasResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.ALTER_CLIENT_QUOTAS)
-
     throttle_time_ms: i32 = 0
     entries: list[ResponseEntryData] = []

@@ -1,9 +1,6 @@
 """AlterConfigs: all settings of a topic or broker are replaced."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32
 
 
 class AlterableConfig(Struct):
@@ -18,8 +15,6 @@ class AlterConfigsResource(Struct):
 
 
 class AlterConfigsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.ALTER_CONFIGS)
-
     resources: list[AlterConfigsResource] = []
     validate_only: bool = False
 
@@ -32,7 +27,5 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.ALTER_CONFIGS)
-
     throttle_time_ms: i32 = 0
     responses: list[AlterConfigsResourceResponse] = []

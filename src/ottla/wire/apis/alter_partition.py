@@ -1,22 +1,8 @@
 """AlterPartition: a leader asks the controller to change its ISR."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import (
-    Request,
-    Response,
-    Spec,
-    Struct,
-    i8,
-    i16,
-    i32,
-    i64,
-    not_ignorable,
-    since,
-    until,
-    uuid,
-)
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, i64, not_ignorable, since, until, uuid
 from ottla.wire.primitives import ZERO_UUID
 
 
@@ -41,8 +27,6 @@ class RequestTopicData(Struct):
 
 
 class AlterPartitionRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=0, api_key=ApiKey.ALTER_PARTITION)
-
     broker_id: i32 = 0
     broker_epoch: i64 = -1
     topics: list[RequestTopicData] = []
@@ -65,8 +49,6 @@ class ResponseTopicData(Struct):
 
 
 class AlterPartitionResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=0, api_key=ApiKey.ALTER_PARTITION)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     topics: list[ResponseTopicData] = []

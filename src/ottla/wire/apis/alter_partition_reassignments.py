@@ -1,9 +1,6 @@
 """AlterPartitionReassignments: partitions get new replicas, or keep their old ones."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32
 
 
 class ReassignablePartition(Struct):
@@ -17,8 +14,6 @@ class ReassignableTopic(Struct):
 
 
 class AlterPartitionReassignmentsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.ALTER_PARTITION_REASSIGNMENTS)
-
     timeout_ms: i32 = 60_000
     topics: list[ReassignableTopic] = []
 
@@ -35,8 +30,6 @@ class ReassignableTopicResponse(Struct):
 
 
 class AlterPartitionReassignmentsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.ALTER_PARTITION_REASSIGNMENTS)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = ""

@@ -1,9 +1,6 @@
 """AlterReplicaLogDirs: replicas move to another log directory of their broker."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32
 
 
 class AlterReplicaLogDirTopic(Struct):
@@ -17,8 +14,6 @@ class AlterReplicaLogDir(Struct):
 
 
 class AlterReplicaLogDirsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.ALTER_REPLICA_LOG_DIRS)
-
     dirs: list[AlterReplicaLogDir] = []
 
 
@@ -33,7 +28,5 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.ALTER_REPLICA_LOG_DIRS)
-
     throttle_time_ms: i32 = 0
     results: list[AlterReplicaLogDirTopicResult] = []

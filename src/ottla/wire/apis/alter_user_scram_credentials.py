@@ -1,9 +1,6 @@
 """AlterUserScramCredentials: SCRAM credentials are stored and removed."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32
 
 
 class ScramCredentialDeletion(Struct):
@@ -20,8 +17,6 @@ class ScramCredentialUpsertion(Struct):
 
 
 class AlterUserScramCredentialsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
-
     deletions: list[ScramCredentialDeletion] = []
     upsertions: list[ScramCredentialUpsertion] = []
 
@@ -33,7 +28,5 @@ class AlterUserScramCredentialsResult(Struct):
 
 
 class AlterUserScramCredentialsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
-
     throttle_time_ms: i32 = 0
     results: list[AlterUserScramCredentialsResult] = []

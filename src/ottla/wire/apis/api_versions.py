@@ -1,14 +1,11 @@
 """ApiVersions: which versions of which API a broker speaks."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64, since, tag
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64, since, tag
 
 
 class ApiVersionsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.API_VERSIONS)
-
     client_software_name: Annotated[str, since(3)] = ""
     client_software_version: Annotated[str, since(3)] = ""
 
@@ -32,8 +29,6 @@ class FinalizedFeatureKey(Struct):
 
 
 class ApiVersionsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.API_VERSIONS)
-
     error_code: i16 = 0
     api_keys: list[ApiVersion] = []
     throttle_time_ms: Annotated[i32, since(1)] = 0

@@ -1,9 +1,8 @@
 """CreateAcls: new access rules."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, not_ignorable, since
 
 
 class AclCreation(Struct):
@@ -17,8 +16,6 @@ class AclCreation(Struct):
 
 
 class CreateAclsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_ACLS)
-
     creations: list[AclCreation] = []
 
 
@@ -28,7 +25,5 @@ class AclCreationResult(Struct):
 
 
 class CreateAclsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_ACLS)
-
     throttle_time_ms: i32 = 0
     results: list[AclCreationResult] = []

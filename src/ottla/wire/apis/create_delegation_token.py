@@ -1,9 +1,8 @@
 """CreateDelegationToken: a token to act for a principal."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64, not_ignorable, since
 
 
 class CreatableRenewers(Struct):
@@ -12,8 +11,6 @@ class CreatableRenewers(Struct):
 
 
 class CreateDelegationTokenRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_DELEGATION_TOKEN)
-
     owner_principal_type: Annotated[str | None, since(3), not_ignorable] = ""
     owner_principal_name: Annotated[str | None, since(3), not_ignorable] = ""
     renewers: list[CreatableRenewers] = []
@@ -21,8 +18,6 @@ class CreateDelegationTokenRequest(Request):
 
 
 class CreateDelegationTokenResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_DELEGATION_TOKEN)
-
     error_code: i16 = 0
     principal_type: str = ""
     principal_name: str = ""

@@ -1,9 +1,6 @@
 """CreatePartitions: topics grow."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32
 
 
 class CreatePartitionsAssignment(Struct):
@@ -17,8 +14,6 @@ class CreatePartitionsTopic(Struct):
 
 
 class CreatePartitionsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_PARTITIONS)
-
     topics: list[CreatePartitionsTopic] = []
     timeout_ms: i32 = 0
     validate_only: bool = False
@@ -31,7 +26,5 @@ class CreatePartitionsTopicResult(Struct):
 
 
 class CreatePartitionsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.CREATE_PARTITIONS)
-
     throttle_time_ms: i32 = 0
     results: list[CreatePartitionsTopicResult] = []

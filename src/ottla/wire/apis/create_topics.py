@@ -1,9 +1,8 @@
 """CreateTopics: new topics, placed by the broker or by hand."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since, tag, uuid
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, not_ignorable, since, tag, uuid
 from ottla.wire.primitives import ZERO_UUID
 
 
@@ -26,8 +25,6 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 7), flexible=5, api_key=ApiKey.CREATE_TOPICS)
-
     topics: list[CreatableTopic] = []
     timeout_ms: i32 = 60_000
     validate_only: Annotated[bool, since(1), not_ignorable] = False
@@ -53,7 +50,5 @@ class CreatableTopicResult(Struct):
 
 
 class CreateTopicsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 7), flexible=5, api_key=ApiKey.CREATE_TOPICS)
-
     throttle_time_ms: Annotated[i32, since(2)] = 0
     topics: list[CreatableTopicResult] = []

@@ -1,9 +1,8 @@
 """DeleteAcls: the access rules that match go."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, not_ignorable, since
 
 
 class DeleteAclsFilter(Struct):
@@ -17,8 +16,6 @@ class DeleteAclsFilter(Struct):
 
 
 class DeleteAclsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.DELETE_ACLS)
-
     filters: list[DeleteAclsFilter] = []
 
 
@@ -41,7 +38,5 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.DELETE_ACLS)
-
     throttle_time_ms: i32 = 0
     filter_results: list[DeleteAclsFilterResult] = []

@@ -1,9 +1,6 @@
 """DeleteRecords: a log's start moves up."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64
 
 
 class DeleteRecordsPartition(Struct):
@@ -17,8 +14,6 @@ class DeleteRecordsTopic(Struct):
 
 
 class DeleteRecordsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.DELETE_RECORDS)
-
     topics: list[DeleteRecordsTopic] = []
     timeout_ms: i32 = 0
 
@@ -35,7 +30,5 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.DELETE_RECORDS)
-
     throttle_time_ms: i32 = 0
     topics: list[DeleteRecordsTopicResult] = []

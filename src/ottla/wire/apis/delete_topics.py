@@ -1,21 +1,8 @@
 """DeleteTopics: topics go, by name or by id."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import (
-    Request,
-    Response,
-    Spec,
-    Struct,
-    i16,
-    i32,
-    not_ignorable,
-    nullable,
-    since,
-    until,
-    uuid,
-)
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, not_ignorable, nullable, since, until, uuid
 from ottla.wire.primitives import ZERO_UUID
 
 
@@ -25,8 +12,6 @@ class DeleteTopicState(Struct):
 
 
 class DeleteTopicsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 6), flexible=4, api_key=ApiKey.DELETE_TOPICS)
-
     topics: Annotated[list[DeleteTopicState], since(6), not_ignorable] = []
     topic_names: Annotated[tuple[str, ...], until(5)] = ()
     timeout_ms: i32 = 0
@@ -40,7 +25,5 @@ class DeletableTopicResult(Struct):
 
 
 class DeleteTopicsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 6), flexible=4, api_key=ApiKey.DELETE_TOPICS)
-
     throttle_time_ms: Annotated[i32, since(1)] = 0
     responses: list[DeletableTopicResult] = []

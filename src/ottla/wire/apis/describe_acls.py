@@ -1,14 +1,11 @@
 """DescribeAcls: which access rules match a filter."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, not_ignorable, since
 
 
 class DescribeAclsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.DESCRIBE_ACLS)
-
     resource_type_filter: i8 = 0
     resource_name_filter: str | None = ""
     pattern_type_filter: Annotated[i8, since(1), not_ignorable] = 3
@@ -33,8 +30,6 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.DESCRIBE_ACLS)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = ""

@@ -1,9 +1,6 @@
 """DescribeClientQuotas: the quotas that match a filter."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32
 
 
 class ComponentData(Struct):
@@ -13,8 +10,6 @@ class ComponentData(Struct):
 
 
 class DescribeClientQuotasRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.DESCRIBE_CLIENT_QUOTAS)
-
     components: list[ComponentData] = []
     strict: bool = False
 
@@ -35,8 +30,6 @@ class EntryData(Struct):
 
 
 class DescribeClientQuotasResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.DESCRIBE_CLIENT_QUOTAS)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = ""

@@ -1,14 +1,11 @@
 """DescribeCluster: the brokers, the controller and the cluster's id."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, not_ignorable, since
 
 
 class DescribeClusterRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=0, api_key=ApiKey.DESCRIBE_CLUSTER)
-
     include_cluster_authorized_operations: bool = False
     endpoint_type: Annotated[i8, since(1), not_ignorable] = 1
 
@@ -21,8 +18,6 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=0, api_key=ApiKey.DESCRIBE_CLUSTER)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = None

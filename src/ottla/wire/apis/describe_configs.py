@@ -1,9 +1,8 @@
 """DescribeConfigs: settings of topics and brokers, and where they come from."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since, until
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, not_ignorable, since, until
 
 
 class DescribeConfigsResource(Struct):
@@ -13,8 +12,6 @@ class DescribeConfigsResource(Struct):
 
 
 class DescribeConfigsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=4, api_key=ApiKey.DESCRIBE_CONFIGS)
-
     resources: list[DescribeConfigsResource] = []
     include_synonyms: Annotated[bool, since(1), not_ignorable] = False
     include_documentation: Annotated[bool, since(3), not_ignorable] = False
@@ -47,7 +44,5 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=4, api_key=ApiKey.DESCRIBE_CONFIGS)
-
     throttle_time_ms: i32 = 0
     results: list[DescribeConfigsResult] = []

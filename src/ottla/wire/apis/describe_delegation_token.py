@@ -1,9 +1,8 @@
 """DescribeDelegationToken: the tokens of some owners."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64, since
 
 
 class DescribeDelegationTokenOwner(Struct):
@@ -12,8 +11,6 @@ class DescribeDelegationTokenOwner(Struct):
 
 
 class DescribeDelegationTokenRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.DESCRIBE_DELEGATION_TOKEN)
-
     owners: list[DescribeDelegationTokenOwner] | None = []
 
 
@@ -36,8 +33,6 @@ class DescribedDelegationToken(Struct):
 
 
 class DescribeDelegationTokenResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 3), flexible=2, api_key=ApiKey.DESCRIBE_DELEGATION_TOKEN)
-
     error_code: i16 = 0
     tokens: list[DescribedDelegationToken] = []
     throttle_time_ms: i32 = 0

@@ -1,14 +1,11 @@
 """DescribeGroups: state and members of groups."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, not_ignorable, since
 
 
 class DescribeGroupsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=5, api_key=ApiKey.DESCRIBE_GROUPS)
-
     groups: tuple[str, ...] = ()
     include_authorized_operations: Annotated[bool, since(3), not_ignorable] = False
 
@@ -33,7 +30,5 @@ class DescribedGroup(Struct):
 
 
 class DescribeGroupsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=5, api_key=ApiKey.DESCRIBE_GROUPS)
-
     throttle_time_ms: Annotated[i32, since(1)] = 0
     groups: list[DescribedGroup] = []

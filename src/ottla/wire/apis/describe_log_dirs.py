@@ -1,9 +1,8 @@
 """DescribeLogDirs: what lies in a broker's log directories."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64, since
 
 
 class DescribableLogDirTopic(Struct):
@@ -12,8 +11,6 @@ class DescribableLogDirTopic(Struct):
 
 
 class DescribeLogDirsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=2, api_key=ApiKey.DESCRIBE_LOG_DIRS)
-
     topics: list[DescribableLogDirTopic] | None = []
 
 
@@ -38,8 +35,6 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=2, api_key=ApiKey.DESCRIBE_LOG_DIRS)
-
     throttle_time_ms: i32 = 0
     error_code: Annotated[i16, since(3)] = 0
     results: list[DescribeLogDirsResult] = []

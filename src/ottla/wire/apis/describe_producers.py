@@ -1,9 +1,6 @@
 """DescribeProducers: the producers that a partition remembers."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64
 
 
 class TopicRequest(Struct):
@@ -12,8 +9,6 @@ class TopicRequest(Struct):
 
 
 class DescribeProducersRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.DESCRIBE_PRODUCERS)
-
     topics: list[TopicRequest] = []
 
 
@@ -39,7 +34,5 @@ class TopicResponse(Struct):
 
 
 class DescribeProducersResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.DESCRIBE_PRODUCERS)
-
     throttle_time_ms: i32 = 0
     topics: list[TopicResponse] = []

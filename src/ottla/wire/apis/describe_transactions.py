@@ -1,14 +1,9 @@
 """DescribeTransactions: state and partitions of transactions."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64
 
 
 class DescribeTransactionsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.DESCRIBE_TRANSACTIONS)
-
     transactional_ids: tuple[str, ...] = ()
 
 
@@ -29,7 +24,5 @@ class TransactionState(Struct):
 
 
 class DescribeTransactionsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.DESCRIBE_TRANSACTIONS)
-
     throttle_time_ms: i32 = 0
     transaction_states: list[TransactionState] = []

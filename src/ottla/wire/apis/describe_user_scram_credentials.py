@@ -1,9 +1,6 @@
 """DescribeUserScramCredentials: which SCRAM mechanisms users have."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32
 
 
 class UserName(Struct):
@@ -11,8 +8,6 @@ class UserName(Struct):
 
 
 class DescribeUserScramCredentialsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
-
     users: list[UserName] | None = []
 
 
@@ -29,8 +24,6 @@ class DescribeUserScramCredentialsResult(Struct):
 
 
 class DescribeUserScramCredentialsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = ""

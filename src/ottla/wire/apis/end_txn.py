@@ -1,14 +1,9 @@
 """EndTxn: a transaction commits or aborts."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, i16, i32, i64
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, i16, i32, i64
 
 
 class EndTxnRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.END_TXN)
-
     transactional_id: str = ""
     producer_id: i64 = 0
     producer_epoch: i16 = 0
@@ -16,7 +11,5 @@ class EndTxnRequest(Request):
 
 
 class EndTxnResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.END_TXN)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

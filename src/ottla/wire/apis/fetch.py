@@ -1,13 +1,13 @@
 """Fetch: a consumer, or a follower, reads record batches from a leader."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
+from ottla.wire.apis.leader_hint import LeaderIdAndEpoch, NodeEndpoint
 from ottla.wire.fields import (
     FrozenStruct,
     RecordBatches,
     Request,
     Response,
-    Spec,
     Struct,
     i8,
     i16,
@@ -19,7 +19,6 @@ from ottla.wire.fields import (
     until,
     uuid,
 )
-from ottla.wire.keys import ApiKey
 from ottla.wire.primitives import ZERO_UUID
 
 
@@ -51,8 +50,6 @@ class ForgottenTopic(Struct):
 
 
 class FetchRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 17), flexible=12, api_key=ApiKey.FETCH)
-
     cluster_id: Annotated[str | None, since(12), tag(0)] = None
     replica_id: Annotated[i32, until(14), not_ignorable] = -1
     replica_state: Annotated[ReplicaState, since(15), tag(1), not_ignorable] = ReplicaState()
@@ -70,11 +67,6 @@ class FetchRequest(Request):
 class EpochEndOffset(FrozenStruct, frozen=True):
     epoch: i32 = -1
     end_offset: i64 = -1
-
-
-class LeaderIdAndEpoch(FrozenStruct, frozen=True):
-    leader_id: i32 = -1
-    leader_epoch: i32 = -1
 
 
 class SnapshotId(FrozenStruct, frozen=True):
@@ -107,16 +99,7 @@ class FetchableTopicResponse(Struct):
     partitions: list[PartitionData] = []
 
 
-class NodeEndpoint(Struct):
-    node_id: i32 = 0
-    host: str = ""
-    port: i32 = 0
-    rack: str | None = None
-
-
 class FetchResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 17), flexible=12, api_key=ApiKey.FETCH)
-
     throttle_time_ms: Annotated[i32, since(1)] = 0
     error_code: Annotated[i16, since(7)] = 0
     session_id: Annotated[i32, since(7)] = 0

@@ -1,26 +1,11 @@
 """FindCoordinator: which broker coordinates a group or a transactional id."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import (
-    Request,
-    Response,
-    Spec,
-    Struct,
-    between,
-    i8,
-    i16,
-    i32,
-    not_ignorable,
-    since,
-    until,
-)
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, between, i8, i16, i32, not_ignorable, since, until
 
 
 class FindCoordinatorRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 6), flexible=3, api_key=ApiKey.FIND_COORDINATOR)
-
     key: Annotated[str, until(3), not_ignorable] = ""
     key_type: Annotated[i8, since(1), not_ignorable] = 0
     coordinator_keys: Annotated[tuple[str, ...], since(4), not_ignorable] = ()
@@ -36,8 +21,6 @@ class Coordinator(Struct):
 
 
 class FindCoordinatorResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 6), flexible=3, api_key=ApiKey.FIND_COORDINATOR)
-
     throttle_time_ms: Annotated[i32, since(1)] = 0
     error_code: Annotated[i16, until(3)] = 0
     error_message: Annotated[str | None, between(1, 3)] = ""

@@ -1,9 +1,7 @@
 """IncrementalAlterConfigs: single settings are set, removed, appended to or subtracted from."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.apis.alter_configs import AlterConfigsResourceResponse
+from ottla.wire.fields import Request, Response, Struct, i8, i32
 
 
 class AlterableConfig(Struct):
@@ -19,21 +17,10 @@ class AlterConfigsResource(Struct):
 
 
 class IncrementalAlterConfigsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS)
-
     resources: list[AlterConfigsResource] = []
     validate_only: bool = False
 
 
-class AlterConfigsResourceResponse(Struct):
-    error_code: i16 = 0
-    error_message: str | None = ""
-    resource_type: i8 = 0
-    resource_name: str = ""
-
-
 class IncrementalAlterConfigsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS)
-
     throttle_time_ms: i32 = 0
     responses: list[AlterConfigsResourceResponse] = []

@@ -1,9 +1,8 @@
 """JoinGroup: a member enters a group's next generation."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, not_ignorable, nullable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, not_ignorable, nullable, since
 
 
 class JoinGroupRequestProtocol(Struct):
@@ -12,8 +11,6 @@ class JoinGroupRequestProtocol(Struct):
 
 
 class JoinGroupRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.JOIN_GROUP)
-
     group_id: str = ""
     session_timeout_ms: i32 = 0
     rebalance_timeout_ms: Annotated[i32, since(1)] = -1
@@ -31,8 +28,6 @@ class JoinGroupResponseMember(Struct):
 
 
 class JoinGroupResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.JOIN_GROUP)
-
     throttle_time_ms: Annotated[i32, since(2)] = 0
     error_code: i16 = 0
     generation_id: i32 = -1

@@ -1,22 +1,8 @@
 """LeaderAndIsr: the controller tells a broker which replicas it leads and which it follows."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import (
-    Request,
-    Response,
-    Spec,
-    Struct,
-    i8,
-    i16,
-    i32,
-    i64,
-    not_ignorable,
-    since,
-    until,
-    uuid,
-)
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, i64, not_ignorable, since, until, uuid
 from ottla.wire.primitives import ZERO_UUID
 
 
@@ -48,8 +34,6 @@ class LeaderAndIsrLiveLeader(Struct):
 
 
 class LeaderAndIsrRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 7), flexible=4, api_key=ApiKey.LEADER_AND_ISR)
-
     controller_id: i32 = 0
     is_kraft_controller: Annotated[bool, since(7), not_ignorable] = False
     controller_epoch: i32 = 0
@@ -72,8 +56,6 @@ class LeaderAndIsrTopicError(Struct):
 
 
 class LeaderAndIsrResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 7), flexible=4, api_key=ApiKey.LEADER_AND_ISR)
-
     error_code: i16 = 0
     partition_errors: Annotated[list[LeaderAndIsrPartitionError], until(4)] = []
     topics: Annotated[list[LeaderAndIsrTopicError], since(5)] = []

@@ -1,9 +1,8 @@
 """LeaveGroup: members leave their group at once."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, not_ignorable, since, until
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, not_ignorable, since, until
 
 
 class MemberIdentity(Struct):
@@ -13,8 +12,6 @@ class MemberIdentity(Struct):
 
 
 class LeaveGroupRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=4, api_key=ApiKey.LEAVE_GROUP)
-
     group_id: str = ""
     member_id: Annotated[str, until(2), not_ignorable] = ""
     members: Annotated[list[MemberIdentity], since(3), not_ignorable] = []
@@ -27,8 +24,6 @@ class MemberResponse(Struct):
 
 
 class LeaveGroupResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=4, api_key=ApiKey.LEAVE_GROUP)
-
     throttle_time_ms: Annotated[i32, since(1)] = 0
     error_code: i16 = 0
     members: Annotated[list[MemberResponse], since(3)] = []

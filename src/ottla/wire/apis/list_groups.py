@@ -1,14 +1,11 @@
 """ListGroups: the groups that a broker coordinates."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, not_ignorable, since
 
 
 class ListGroupsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=3, api_key=ApiKey.LIST_GROUPS)
-
     states_filter: Annotated[tuple[str, ...], since(4), not_ignorable] = ()
     types_filter: Annotated[tuple[str, ...], since(5), not_ignorable] = ()
 
@@ -21,8 +18,6 @@ class ListedGroup(Struct):
 
 
 class ListGroupsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=3, api_key=ApiKey.LIST_GROUPS)
-
     throttle_time_ms: Annotated[i32, since(1)] = 0
     error_code: i16 = 0
     groups: list[ListedGroup] = []

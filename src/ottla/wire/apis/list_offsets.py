@@ -1,9 +1,8 @@
 """ListOffsets: the offset of a timestamp, or of a log's ends."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, i64, not_ignorable, since, until
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, i64, not_ignorable, since, until
 
 
 class ListOffsetsPartition(Struct):
@@ -19,8 +18,6 @@ class ListOffsetsTopic(Struct):
 
 
 class ListOffsetsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.LIST_OFFSETS)
-
     replica_id: i32 = 0
     isolation_level: Annotated[i8, since(2), not_ignorable] = 0
     topics: list[ListOffsetsTopic] = []
@@ -41,7 +38,5 @@ class ListOffsetsTopicResponse(Struct):
 
 
 class ListOffsetsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.LIST_OFFSETS)
-
     throttle_time_ms: Annotated[i32, since(2)] = 0
     topics: list[ListOffsetsTopicResponse] = []

@@ -1,9 +1,6 @@
 """ListPartitionReassignments: which partitions are on the move."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32
 
 
 class ListPartitionReassignmentsTopics(Struct):
@@ -12,8 +9,6 @@ class ListPartitionReassignmentsTopics(Struct):
 
 
 class ListPartitionReassignmentsRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.LIST_PARTITION_REASSIGNMENTS)
-
     timeout_ms: i32 = 60_000
     topics: list[ListPartitionReassignmentsTopics] | None = None
 
@@ -31,8 +26,6 @@ class OngoingTopicReassignment(Struct):
 
 
 class ListPartitionReassignmentsResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=0, api_key=ApiKey.LIST_PARTITION_REASSIGNMENTS)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = ""

@@ -1,11 +1,10 @@
 """Metadata: the brokers, and who leads which partition."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from ottla.wire.fields import (
     Request,
     Response,
-    Spec,
     Struct,
     between,
     i16,
@@ -15,7 +14,6 @@ from ottla.wire.fields import (
     since,
     uuid,
 )
-from ottla.wire.keys import ApiKey
 from ottla.wire.primitives import ZERO_UUID
 
 
@@ -25,8 +23,6 @@ class MetadataRequestTopic(Struct):
 
 
 class MetadataRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 12), flexible=9, api_key=ApiKey.METADATA)
-
     topics: Annotated[list[MetadataRequestTopic] | None, nullable(1)] = []
     allow_auto_topic_creation: Annotated[bool, since(4), not_ignorable] = True
     include_cluster_authorized_operations: Annotated[bool, between(8, 10), not_ignorable] = False
@@ -60,8 +56,6 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 12), flexible=9, api_key=ApiKey.METADATA)
-
     throttle_time_ms: Annotated[i32, since(3)] = 0
     brokers: list[MetadataResponseBroker] = []
     cluster_id: Annotated[str | None, since(2)] = None

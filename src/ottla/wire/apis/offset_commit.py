@@ -1,9 +1,8 @@
 """OffsetCommit: a group stores how far it has read."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, between, i16, i32, i64, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, between, i16, i32, i64, not_ignorable, since
 
 
 class OffsetCommitRequestPartition(Struct):
@@ -20,8 +19,6 @@ class OffsetCommitRequestTopic(Struct):
 
 
 class OffsetCommitRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=8, api_key=ApiKey.OFFSET_COMMIT)
-
     group_id: str = ""
     generation_id_or_member_epoch: Annotated[i32, since(1)] = -1
     member_id: Annotated[str, since(1)] = ""
@@ -41,7 +38,5 @@ class OffsetCommitResponseTopic(Struct):
 
 
 class OffsetCommitResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=8, api_key=ApiKey.OFFSET_COMMIT)
-
     throttle_time_ms: Annotated[i32, since(3)] = 0
     topics: list[OffsetCommitResponseTopic] = []

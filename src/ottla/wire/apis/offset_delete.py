@@ -1,9 +1,6 @@
 """OffsetDelete: a group forgets offsets."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32
 
 
 class OffsetDeleteRequestPartition(Struct):
@@ -16,8 +13,6 @@ class OffsetDeleteRequestTopic(Struct):
 
 
 class OffsetDeleteRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=None, api_key=ApiKey.OFFSET_DELETE)
-
     group_id: str = ""
     topics: list[OffsetDeleteRequestTopic] = []
 
@@ -33,8 +28,6 @@ class OffsetDeleteResponseTopic(Struct):
 
 
 class OffsetDeleteResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 0), flexible=None, api_key=ApiKey.OFFSET_DELETE)
-
     error_code: i16 = 0
     throttle_time_ms: i32 = 0
     topics: list[OffsetDeleteResponseTopic] = []

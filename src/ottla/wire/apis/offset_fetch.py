@@ -1,11 +1,10 @@
 """OffsetFetch: a group asks how far it had read."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from ottla.wire.fields import (
     Request,
     Response,
-    Spec,
     Struct,
     between,
     i16,
@@ -16,7 +15,6 @@ from ottla.wire.fields import (
     since,
     until,
 )
-from ottla.wire.keys import ApiKey
 
 
 class OffsetFetchRequestTopic(Struct):
@@ -37,8 +35,6 @@ class OffsetFetchRequestGroup(Struct):
 
 
 class OffsetFetchRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.OFFSET_FETCH)
-
     group_id: Annotated[str, until(7), not_ignorable] = ""
     topics: Annotated[list[OffsetFetchRequestTopic] | None, until(7), nullable(2), not_ignorable] = []
     groups: Annotated[list[OffsetFetchRequestGroup], since(8), not_ignorable] = []
@@ -78,8 +74,6 @@ class OffsetFetchResponseGroup(Struct):
 
 
 class OffsetFetchResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 9), flexible=6, api_key=ApiKey.OFFSET_FETCH)
-
     throttle_time_ms: Annotated[i32, since(3)] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], until(7)] = []
     error_code: Annotated[i16, between(2, 7)] = 0

@@ -1,9 +1,8 @@
 """OffsetForLeaderEpoch: where a leader epoch ended in the leader's log."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64, since
 
 
 class OffsetForLeaderPartition(Struct):
@@ -18,8 +17,6 @@ class OffsetForLeaderTopic(Struct):
 
 
 class OffsetForLeaderEpochRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=4, api_key=ApiKey.OFFSET_FOR_LEADER_EPOCH)
-
     replica_id: Annotated[i32, since(3)] = -2
     topics: list[OffsetForLeaderTopic] = []
 
@@ -37,7 +34,5 @@ class OffsetForLeaderTopicResult(Struct):
 
 
 class OffsetForLeaderEpochResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=4, api_key=ApiKey.OFFSET_FOR_LEADER_EPOCH)
-
     throttle_time_ms: Annotated[i32, since(2)] = 0
     topics: list[OffsetForLeaderTopicResult] = []

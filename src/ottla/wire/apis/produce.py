@@ -1,13 +1,12 @@
 """Produce: a client hands record batches to the leaders of their partitions."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
+from ottla.wire.apis.leader_hint import LeaderIdAndEpoch, NodeEndpoint
 from ottla.wire.fields import (
-    FrozenStruct,
     RecordBatches,
     Request,
     Response,
-    Spec,
     Struct,
     i16,
     i32,
@@ -16,7 +15,6 @@ from ottla.wire.fields import (
     since,
     tag,
 )
-from ottla.wire.keys import ApiKey
 
 
 class PartitionProduceData(Struct):
@@ -30,8 +28,6 @@ class TopicProduceData(Struct):
 
 
 class ProduceRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 11), flexible=9, api_key=ApiKey.PRODUCE)
-
     transactional_id: Annotated[str | None, since(3), not_ignorable] = None
     acks: i16 = 0
     timeout_ms: i32 = 0
@@ -41,11 +37,6 @@ class ProduceRequest(Request):
 class BatchIndexAndErrorMessage(Struct):
     batch_index: i32 = 0
     batch_index_error_message: str | None = None
-
-
-class LeaderIdAndEpoch(FrozenStruct, frozen=True):
-    leader_id: i32 = -1
-    leader_epoch: i32 = -1
 
 
 class PartitionProduceResponse(Struct):
@@ -64,16 +55,7 @@ class TopicProduceResponse(Struct):
     partition_responses: list[PartitionProduceResponse] = []
 
 
-class NodeEndpoint(Struct):
-    node_id: i32 = 0
-    host: str = ""
-    port: i32 = 0
-    rack: str | None = None
-
-
 class ProduceResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 11), flexible=9, api_key=ApiKey.PRODUCE)
-
     responses: list[TopicProduceResponse] = []
     throttle_time_ms: Annotated[i32, since(1)] = 0
     node_endpoints: Annotated[list[NodeEndpoint], since(10), tag(0)] = []

@@ -1,20 +1,15 @@
 """SaslAuthenticate: one step of a SASL exchange."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, i16, i64, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, i16, i64, since
 
 
 class SaslAuthenticateRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.SASL_AUTHENTICATE)
-
     auth_bytes: bytes = b""
 
 
 class SaslAuthenticateResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 2), flexible=2, api_key=ApiKey.SASL_AUTHENTICATE)
-
     error_code: i16 = 0
     error_message: str | None = ""
     auth_bytes: bytes = b""

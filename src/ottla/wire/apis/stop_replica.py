@@ -1,21 +1,8 @@
 """StopReplica: the controller tells a broker to stop, and perhaps delete, its replicas."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import (
-    Request,
-    Response,
-    Spec,
-    Struct,
-    between,
-    i16,
-    i32,
-    i64,
-    not_ignorable,
-    since,
-    until,
-)
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, between, i16, i32, i64, not_ignorable, since, until
 
 
 class StopReplicaPartitionV0(Struct):
@@ -40,8 +27,6 @@ class StopReplicaTopicState(Struct):
 
 
 class StopReplicaRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=2, api_key=ApiKey.STOP_REPLICA)
-
     controller_id: i32 = 0
     is_kraft_controller: Annotated[bool, since(4), not_ignorable] = False
     controller_epoch: i32 = 0
@@ -59,7 +44,5 @@ class StopReplicaPartitionError(Struct):
 
 
 class StopReplicaResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=2, api_key=ApiKey.STOP_REPLICA)
-
     error_code: i16 = 0
     partition_errors: list[StopReplicaPartitionError] = []

@@ -1,9 +1,8 @@
 """SyncGroup: the group's leader hands out assignments, every member takes its own."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, not_ignorable, since
 
 
 class SyncGroupRequestAssignment(Struct):
@@ -12,8 +11,6 @@ class SyncGroupRequestAssignment(Struct):
 
 
 class SyncGroupRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=4, api_key=ApiKey.SYNC_GROUP)
-
     group_id: str = ""
     generation_id: i32 = 0
     member_id: str = ""
@@ -24,8 +21,6 @@ class SyncGroupRequest(Request):
 
 
 class SyncGroupResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 5), flexible=4, api_key=ApiKey.SYNC_GROUP)
-
     throttle_time_ms: Annotated[i32, since(1)] = 0
     error_code: i16 = 0
     protocol_type: Annotated[str | None, since(5)] = None

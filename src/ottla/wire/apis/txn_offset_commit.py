@@ -1,9 +1,8 @@
 """TxnOffsetCommit: offsets that count once their transaction commits."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64, not_ignorable, since
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64, not_ignorable, since
 
 
 class TxnOffsetCommitRequestPartition(Struct):
@@ -19,8 +18,6 @@ class TxnOffsetCommitRequestTopic(Struct):
 
 
 class TxnOffsetCommitRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.TXN_OFFSET_COMMIT)
-
     transactional_id: str = ""
     group_id: str = ""
     producer_id: i64 = 0
@@ -42,7 +39,5 @@ class TxnOffsetCommitResponseTopic(Struct):
 
 
 class TxnOffsetCommitResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 4), flexible=3, api_key=ApiKey.TXN_OFFSET_COMMIT)
-
     throttle_time_ms: i32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = []

@@ -1,9 +1,8 @@
 """UpdateFeatures: the finalized feature levels change."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from ottla.wire.fields import Request, Response, Spec, Struct, i8, i16, i32, not_ignorable, since, until
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i8, i16, i32, not_ignorable, since, until
 
 
 class FeatureUpdateKey(Struct):
@@ -14,8 +13,6 @@ class FeatureUpdateKey(Struct):
 
 
 class UpdateFeaturesRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=0, api_key=ApiKey.UPDATE_FEATURES)
-
     timeout_ms: i32 = 60_000
     feature_updates: list[FeatureUpdateKey] = []
     validate_only: Annotated[bool, since(1), not_ignorable] = False
@@ -28,8 +25,6 @@ class UpdatableFeatureResult(Struct):
 
 
 class UpdateFeaturesResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=0, api_key=ApiKey.UPDATE_FEATURES)
-
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: str | None = ""

@@ -1,11 +1,10 @@
 """UpdateMetadata: the controller tells every broker what the cluster looks like."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from ottla.wire.fields import (
     Request,
     Response,
-    Spec,
     Struct,
     i8,
     i16,
@@ -17,7 +16,6 @@ from ottla.wire.fields import (
     until,
     uuid,
 )
-from ottla.wire.keys import ApiKey
 from ottla.wire.primitives import ZERO_UUID
 
 
@@ -55,8 +53,6 @@ class UpdateMetadataBroker(Struct):
 
 
 class UpdateMetadataRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 8), flexible=6, api_key=ApiKey.UPDATE_METADATA)
-
     controller_id: i32 = 0
     is_kraft_controller: Annotated[bool, since(8), not_ignorable] = False
     type: Annotated[i8, since(8), tag(0), not_ignorable] = 0
@@ -68,6 +64,4 @@ class UpdateMetadataRequest(Request):
 
 
 class UpdateMetadataResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 8), flexible=6, api_key=ApiKey.UPDATE_METADATA)
-
     error_code: i16 = 0

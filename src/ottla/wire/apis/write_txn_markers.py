@@ -1,9 +1,6 @@
 """WriteTxnMarkers: the transaction coordinator has the outcome written into the logs."""
 
-from typing import ClassVar
-
-from ottla.wire.fields import Request, Response, Spec, Struct, i16, i32, i64
-from ottla.wire.keys import ApiKey
+from ottla.wire.fields import Request, Response, Struct, i16, i32, i64
 
 
 class WritableTxnMarkerTopic(Struct):
@@ -20,8 +17,6 @@ class WritableTxnMarker(Struct):
 
 
 class WriteTxnMarkersRequest(Request):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.WRITE_TXN_MARKERS)
-
     markers: list[WritableTxnMarker] = []
 
 
@@ -41,6 +36,4 @@ class WritableTxnMarkerResult(Struct):
 
 
 class WriteTxnMarkersResponse(Response):
-    spec: ClassVar[Spec] = Spec(versions=(0, 1), flexible=1, api_key=ApiKey.WRITE_TXN_MARKERS)
-
     markers: list[WritableTxnMarkerResult] = []

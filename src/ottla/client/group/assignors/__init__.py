@@ -1,4 +1,4 @@
-"""Who reads what: pure choices that a group's leader makes, by the names of Kafka's assignors."""
+"""Kafka's assignors, pure and by name: a group's leader uses one to assign partitions to members."""
 
 from ottla.client.group.assignors.protocol import Assignor, MemberData, Shares
 from ottla.client.group.assignors.range import RangeAssignor

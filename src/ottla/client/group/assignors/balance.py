@@ -8,9 +8,9 @@ from ottla.model.ids import TopicPartition
 
 
 class Balance:
-    """Shares in the making. A move must make them more even, so that there is an end to moving.
+    """Builds the shares. Every move makes them more even, so the moves come to an end.
 
-    Where racks matter, members keep what is near, get what is near first, and give first to who is near.
+    Where racks matter, members keep and get near partitions first, and moves go to near members first.
     """
 
     def __init__(
@@ -34,17 +34,17 @@ class Balance:
         self._places = places if racks_matter(members, places.values()) else None
 
     def shares(self) -> Shares:
-        homeless: list[TopicPartition] = []
+        unassigned: list[TopicPartition] = []
         for tp in self._partitions:
             owner = self._owners.get(tp)
             if owner is not None and self._is_near(owner, tp):
                 self._shares[owner][tp] = None
             else:
-                homeless.append(tp)
-        homeless.sort(key=lambda each: (len(self._readers[each.topic]), each))
+                unassigned.append(tp)
+        unassigned.sort(key=lambda each: (len(self._readers[each.topic]), each))
         if self._places is not None:
-            homeless = [tp for tp in homeless if not self._give(tp, self._near(tp))]
-        for tp in homeless:
+            unassigned = [tp for tp in unassigned if not self._give(tp, self._near(tp))]
+        for tp in unassigned:
             self._give(tp, self._readers[tp.topic])
         while self._move_one(only_near=True) or self._move_one(only_near=False):
             pass
@@ -60,7 +60,7 @@ class Balance:
         return len(self._shares[member_id])
 
     def _give(self, tp: TopicPartition, readers: Sequence[str]) -> bool:
-        """To the one of these that has least."""
+        """To the reader with the fewest partitions; whether there is one."""
         if readers:
             self._shares[self._poorest(readers)][tp] = None
         return bool(readers)
@@ -69,7 +69,7 @@ class Balance:
         return min(readers, key=lambda reader: (self._load(reader), self._place[reader]))
 
     def _move_one(self, *, only_near: bool) -> bool:
-        """Take from the richest that can give to somebody with two less."""
+        """Move a partition from the largest share to one that has at least two fewer."""
         if only_near and self._places is None:
             return False
         for rich in sorted(self._shares, key=lambda each: (-self._load(each), self._place[each])):

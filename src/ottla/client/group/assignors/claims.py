@@ -1,4 +1,4 @@
-"""Whose partitions were whose, where members disagree about it."""
+"""Who owned which partition before, where members disagree."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from ottla.model.ids import TopicPartition
 def owners_before(
     partition_counts: Mapping[str, int], members: Sequence[MemberData]
 ) -> dict[TopicPartition, str]:
-    """Who owned what by the latest generation and wants it still; what two claim in the same is nobody's."""
+    """The owner of the latest generation, if it still wants the topic; two claims of a generation cancel."""
     claims: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in members:
         for tp in dict.fromkeys(member.owned):

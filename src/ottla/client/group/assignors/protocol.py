@@ -1,4 +1,4 @@
-"""What an assignor is given and what it gives."""
+"""The input and the output of an assignor."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Shares: TypeAlias = dict[str, list[TopicPartition]]
 """The partitions of every member, by member id; a member without any has an empty list."""
 
 Racks: TypeAlias = Mapping[TopicPartition, frozenset[str]]
-"""Where partitions have replicas, as far as that is known."""
+"""The racks of each partition's replicas, as far as they are known."""
 
 NO_GENERATION = -1
 NO_RACKS: Final[Racks] = {}
@@ -18,23 +18,23 @@ NO_RACKS: Final[Racks] = {}
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """One member, as it told the leader of itself."""
+    """One member, as its subscription describes it."""
 
     member_id: str
     topics: frozenset[str]
     instance_id: str | None = None
     owned: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
-    """The generation in which it came to own them."""
+    """The generation in which they were assigned."""
     rack: str = ""
 
     def is_near(self, racks: frozenset[str]) -> bool:
-        """Whether one of these racks is its own; to a member that names none all are the same."""
+        """Whether one of these racks is its own; for a member without a rack all are near."""
         return not self.rack or self.rack in racks
 
 
 class Assignor(Protocol):
-    """A way to share partitions out."""
+    """A strategy that assigns partitions to members."""
 
     @property
     def name(self) -> str:
@@ -42,16 +42,16 @@ class Assignor(Protocol):
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether members keep what they have while they join, and give up only what moves."""
+        """Whether members keep their partitions while they join, and give up only those that move."""
 
     def assign(
         self, partition_counts: Mapping[str, int], members: Sequence[MemberData], racks: Racks = NO_RACKS
     ) -> Shares:
-        """Share out the partitions of topics that exist among the members that want them."""
+        """Assign the partitions of existing topics to the members that subscribe to them."""
 
 
 def in_order(members: Sequence[MemberData]) -> list[MemberData]:
-    """Static members first, by instance id, then the others by member id: the same for every leader."""
+    """Static members by instance id, then the others by member id: every leader sorts alike."""
     return sorted(members, key=lambda m: (m.instance_id is None, m.instance_id or "", m.member_id))
 
 

@@ -1,4 +1,4 @@
-"""Sticky shares of members that all want the same topics: of two, neither has two partitions more."""
+"""Sticky shares of members that all want the same topics: shares differ by one partition at most."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,10 +8,10 @@ from ottla.model.ids import TopicPartition
 
 
 class Quotas:
-    """Each keeps what it had up to its quota; what is left goes in turn to those that have less.
+    """Each member keeps its partitions up to its quota; the rest goes round-robin to members below theirs.
 
-    Of a share that is too large the partitions with low numbers stay, of all topics alike. Where racks
-    matter, a member keeps what is near, and gets what is near first.
+    A member above its quota keeps the partitions with the lowest numbers, of all topics alike. Where racks
+    matter, a member keeps and gets near partitions first.
     """
 
     def __init__(
@@ -32,9 +32,9 @@ class Quotas:
         self._least, self._one_more = divmod(len(self._partitions), len(self._members))
         """How many partitions each gets, and how many members get one more."""
         self._short: list[str] = []
-        """Members that have less than all get."""
+        """Members below the least quota."""
         self._even: list[str] = []
-        """Members that have just as much, and might get one more."""
+        """Members at the least quota, which may get one more."""
 
     def shares(self) -> Shares:
         self._keep()
@@ -63,7 +63,7 @@ class Quotas:
                 self._even.append(member_id)
 
     def _deal_near(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """In turn to members that are near and still short, then to those that may get one more; the rest."""
+        """Give to near members below the quota, then to near ones that may get one more; return the rest."""
         rest: list[TopicPartition] = []
         turn = 0
         for tp in partitions:
@@ -84,7 +84,7 @@ class Quotas:
                 self._give_one_more(tp, 0)
 
     def _give_to_short(self, tp: TopicPartition, at: int) -> int:
-        """Give to one of those that have less than all get; whose turn it is then."""
+        """Give to a member below the quota; return whose turn is next."""
         member_id = self._short[at]
         self._shares[member_id].append(tp)
         if len(self._shares[member_id]) < self._least:
@@ -105,7 +105,7 @@ class Quotas:
         return sum(1 for member in self._members.values() if member.rack in self._places[tp])
 
     def _next_near(self, tp: TopicPartition, members: Sequence[str], turn: int) -> int | None:
-        """The next of these members, beginning with whose turn it is, that has a replica in its own rack."""
+        """The next member, from ``turn`` on, with a replica in its own rack."""
         places = self._places[tp]
         for step in range(len(members)):
             at = (turn + step) % len(members)

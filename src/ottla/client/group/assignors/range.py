@@ -1,4 +1,4 @@
-"""Range: each topic's partitions in consecutive runs, the first members getting one more."""
+"""Range: each topic's partitions in consecutive runs; the first members get one more."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -17,8 +17,8 @@ from ottla.model.ids import TopicPartition
 class RangeAssignor:
     """Partitions with the same number in different topics go to the same member.
 
-    Where racks matter, partitions go first to members that are near, as far as that leaves shares even and
-    topics side by side; what is left is cut into runs as ever.
+    Where racks matter, partitions go to near members first, as long as shares stay even and equal topics stay
+    together; the rest is cut into runs.
     """
 
     name = "range"
@@ -50,7 +50,7 @@ class RangeAssignor:
 
 
 class _Topic:
-    """One topic while it is shared out."""
+    """One topic while its partitions are assigned."""
 
     def __init__(self, name: str, count: int, readers: list[MemberData], racks: Racks) -> None:
         self.name = name
@@ -79,7 +79,7 @@ class _Topic:
             del self._left[number]
 
     def cut(self, may_have: Callable[[MemberData, int], bool]) -> None:
-        """To each reader in turn the first partitions that it may have, as many as it has room for."""
+        """Give each reader in turn the first partitions that it may have, up to its room."""
         for reader in self.readers:
             wanted = (number for number in self._left if may_have(reader, number))
             if run := list(islice(wanted, self.room(reader))):
@@ -87,7 +87,7 @@ class _Topic:
 
 
 def _side_by_side(topics: Sequence[_Topic]) -> list[list[_Topic]]:
-    """Topics of as many partitions with the same readers stay side by side."""
+    """Groups of topics with equal partition counts and equal readers."""
     alike: dict[tuple[object, ...], list[_Topic]] = {}
     for topic in topics:
         if topic.readers and topic.count:
@@ -97,7 +97,7 @@ def _side_by_side(topics: Sequence[_Topic]) -> list[list[_Topic]]:
 
 
 def _deal_together(topics: Sequence[_Topic]) -> None:
-    """The same partition of all these topics to the first reader that is near each of them, and has room."""
+    """Give a number in all these topics to the first reader that is near each of them and has room."""
     for number in range(topics[0].count):
         for reader in topics[0].readers:
             if all(topic.room(reader) and topic.is_near(reader, number) for topic in topics):

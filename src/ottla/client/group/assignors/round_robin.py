@@ -1,4 +1,4 @@
-"""Round-robin: all partitions of all topics dealt out in turn, skipping who does not want one."""
+"""Round-robin: all partitions of all topics in turn, skipping members without the topic."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle

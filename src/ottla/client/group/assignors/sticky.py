@@ -1,4 +1,4 @@
-"""Sticky: balanced shares that differ as little as possible from those before."""
+"""Sticky: balanced shares that differ as little as possible from the previous ones."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from ottla.model.ids import TopicPartition
 
 
 class StickyAssignor:
-    """Members give up everything when they join, and mostly get the same back."""
+    """Eager: members give up everything when they join, and mostly get the same back."""
 
     name = "sticky"
     is_cooperative = False
@@ -24,7 +24,7 @@ class StickyAssignor:
 
 
 class CooperativeStickyAssignor:
-    """The same shares in two rounds: what moves is given up in the first and taken in the second."""
+    """The same shares in two rebalances: the first revokes partitions that move, the second assigns them."""
 
     name = "cooperative-sticky"
     is_cooperative = True

@@ -1,0 +1,1 @@
+"""Handlers of requests between the controller and the brokers."""

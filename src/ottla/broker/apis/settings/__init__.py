@@ -1,0 +1,1 @@
+"""Handlers that show and change settings."""

@@ -1,0 +1,1 @@
+"""Handlers that create, change and move topics and elect leaders."""

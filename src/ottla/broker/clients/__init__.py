@@ -1,0 +1,1 @@
+"""Clients: their connections, their requests, and requests that wait for an answer."""

@@ -1,0 +1,212 @@
+"""The clients' connections: requests are handled and answered in their order, and no client is owed too much.
+
+As in Kafka a request is held back until all before it are answered: whoever sends a commit and, behind it,
+asks for the offset, gets the one that was committed. Only produce requests overlap: they are appended in
+their order, and each waits for its own replicas.
+"""
+
+from collections import deque
+
+from ottla.broker.clients.request import Request
+from ottla.broker.outputs import Buffer, Close, Output, PauseReading, ResumeReading, TakeHeld, Write
+from ottla.broker.runtime.meters import RequestMeter
+from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.sasl.server_login import ServerLogin
+from ottla.wire.keys import ApiKey
+
+OWED_REQUESTS_MAX = 512
+"""How many unanswered requests one connection may have before no more is read from it."""
+
+OWED_BYTES_MAX = 128 * 1024 * 1024
+"""How many bytes of unanswered requests one connection may have before no more is read from it."""
+
+_PRODUCE_KEY = ApiKey.PRODUCE.to_bytes(2, "big")
+
+
+class Connection:
+    """One client. ``owed`` are its requests without an answer sent, in the order they came, and ``held`` are
+    those behind them that nobody has looked at yet."""
+
+    __slots__ = (
+        "_is_paused",
+        "_meter",
+        "_outputs",
+        "held",
+        "host",
+        "id",
+        "is_closed",
+        "is_doomed",
+        "is_privileged",
+        "listener",
+        "login",
+        "owed",
+        "owed_bytes",
+    )
+
+    def __init__(
+        self,
+        connection_id: int,
+        listener: str,
+        host: str,
+        outputs: list[Output],
+        is_privileged: bool = False,
+        meter: RequestMeter | None = None,
+    ) -> None:
+        self.id = connection_id
+        self.listener = listener
+        self.host = host
+        self.is_privileged = is_privileged
+        """The listener is the control plane's own."""
+        self.owed: deque[Request] = deque()
+        self.held: deque[bytearray] = deque()
+        self.owed_bytes = 0
+        self.is_closed = False
+        self.is_doomed = False
+        """It will be closed as soon as what came before is answered; nothing more is taken from it."""
+        self.login: ServerLogin | None = None
+        """How its client says who it is; None where nobody asks."""
+        self._outputs = outputs
+        self._meter = meter
+        self._is_paused = False
+
+    def accept(self, request: Request) -> None:
+        """A request takes its place; past the limits nothing more is read until it goes down."""
+        if self._meter is not None:
+            self._meter.came(request)
+        self.owed.append(request)
+        self.owed_bytes += request.size
+        if len(self.owed) > OWED_REQUESTS_MAX or self.owed_bytes > OWED_BYTES_MAX:
+            self._pause()
+
+    def must_wait(self, frame: Buffer) -> bool:
+        """Whether a request has to wait until others of this connection are answered."""
+        return bool(self.held) or not self._is_next(frame)
+
+    def _is_next(self, frame: Buffer) -> bool:
+        owed = self.owed
+        return not owed or (owed[-1].api_key == ApiKey.PRODUCE and frame[:2] == _PRODUCE_KEY)
+
+    def hold(self, frame: Buffer) -> None:
+        """Keep a request for later, and read no more before it is handled."""
+        self.held.append(bytearray(frame))
+        self.owed_bytes += len(frame)
+        self._pause()
+
+    def next_held(self) -> bytearray | None:
+        """The first of those that were kept, if it need not wait any longer."""
+        if not self.held or not self._is_next(self.held[0]):
+            return None
+        frame = self.held.popleft()
+        self.owed_bytes -= len(frame)
+        self._resume()
+        return frame
+
+    def _pause(self) -> None:
+        if not self._is_paused:
+            self._is_paused = True
+            self._outputs.append(PauseReading(self.id))
+
+    def answered(self, request: Request) -> None:
+        """If it is the first in line, send it together with the answers behind it that are ready."""
+        owed = self.owed
+        if self.is_closed or not owed or owed[0] is not request:
+            return
+        parts: list[Buffer] = []
+        while owed and (answer := owed[0].answer) is not None:
+            done = owed.popleft()
+            self.owed_bytes -= done.size
+            if self._meter is not None:
+                self._meter.answered(done, sum(map(len, answer)))
+            parts += answer
+            if done.hang_up_reason is not None:
+                self._write(parts)
+                self.close(done.hang_up_reason)
+                return
+        self._write(parts)
+        if self.held and self._is_next(self.held[0]):
+            self._outputs.append(TakeHeld(self.id))
+        self._resume()
+
+    def _resume(self) -> None:
+        if not self._is_paused or self.held:
+            return
+        if len(self.owed) <= OWED_REQUESTS_MAX // 2 and self.owed_bytes <= OWED_BYTES_MAX // 2:
+            self._is_paused = False
+            self._outputs.append(ResumeReading(self.id))
+
+    @property
+    def principal(self) -> Principal:
+        """Who the client is."""
+        return ANONYMOUS if self.login is None else self.login.principal
+
+    def write_bare(self, parts: list[Buffer]) -> None:
+        """Send what is no answer to a request: a token of the oldest kind of login."""
+        self._write(parts)
+
+    def _write(self, parts: list[Buffer]) -> None:
+        """Answers that follow each other in one turn leave in one piece."""
+        if not parts:
+            return
+        last = self._outputs[-1] if self._outputs else None
+        if type(last) is Write and last.connection == self.id:
+            last.parts += parts
+        else:
+            self._outputs.append(Write(self.id, parts))
+
+    def close(self, reason: str) -> None:
+        """Hang up now; what was written before still goes out."""
+        if not self.is_closed:
+            self.lost()
+            self._outputs.append(Close(self.id, reason))
+
+    def lost(self) -> None:
+        """The connection has ended, whoever ended it."""
+        self.is_closed = True
+        self.owed.clear()
+        self.held.clear()
+        self.owed_bytes = 0
+
+
+class Connections:
+    """All clients of the node, by the numbers the edge gave them."""
+
+    __slots__ = ("_by_id", "_guarded", "_outputs", "_privileged_listener", "meter")
+
+    def __init__(self, outputs: list[Output], privileged_listener: str | None) -> None:
+        self._by_id: dict[int, Connection] = {}
+        self._guarded: dict[int, Connection] = {}
+        self._outputs = outputs
+        self._privileged_listener = privileged_listener
+        self.meter: RequestMeter | None = None
+        """Times the requests of connections that come from now on."""
+
+    def __len__(self) -> int:
+        return len(self._by_id) + len(self._guarded)
+
+    def get(self, connection_id: int) -> Connection | None:
+        """A connection whose requests are served as they come: asking for one costs nothing more."""
+        return self._by_id.get(connection_id)
+
+    def guarded(self, connection_id: int) -> Connection | None:
+        """A connection whose requests are served only if its login lets them through."""
+        return self._guarded.get(connection_id)
+
+    def guard(self, connection: Connection, is_guarded: bool) -> None:
+        """From now on ask its login before each of its requests, or no longer."""
+        into, out_of = (self._guarded, self._by_id) if is_guarded else (self._by_id, self._guarded)
+        if out_of.pop(connection.id, None) is not None:
+            into[connection.id] = connection
+
+    def connected(self, connection_id: int, listener: str, host: str) -> Connection:
+        """A client came in through that listener."""
+        privileged = listener == self._privileged_listener
+        connection = Connection(connection_id, listener, host, self._outputs, privileged, self.meter)
+        self._by_id[connection_id] = connection
+        return connection
+
+    def lost(self, connection_id: int) -> Connection | None:
+        """The edge says that the client has gone."""
+        connection = self._by_id.pop(connection_id, None) or self._guarded.pop(connection_id, None)
+        if connection is not None:
+            connection.lost()
+        return connection

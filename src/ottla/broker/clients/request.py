@@ -1,0 +1,95 @@
+"""One request of a client: who asked what, and the one way to answer it."""
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.outputs import Buffer
+from ottla.wire.headers import frame_response
+
+if TYPE_CHECKING:
+    from ottla.broker.clients.connections import Connection
+    from ottla.security.principal import Principal
+
+
+class Request:
+    """A request that came in; it holds its place in the connection's order until it is answered.
+
+    Answer it once, now or later: ``reply``, ``reply_nothing`` or ``hang_up``.
+    """
+
+    __slots__ = (
+        "answer",
+        "api_key",
+        "api_version",
+        "came_s",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "hang_up_reason",
+        "size",
+    )
+
+    def __init__(
+        self,
+        connection: "Connection",
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        size: int,
+    ) -> None:
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.size = size
+        self.came_s = 0.0
+        """When it came, where somebody measures that."""
+        self.answer: list[Buffer] | None = None
+        """Kept until all requests before this one are answered."""
+        self.hang_up_reason: str | None = None
+        """Why the connection ends with this answer, if it does."""
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener the client came through."""
+        return self.connection.listener
+
+    @property
+    def principal(self) -> "Principal":
+        """Who asks."""
+        return self.connection.principal
+
+    @property
+    def client_host(self) -> str:
+        return self.connection.host
+
+    @property
+    def is_abandoned(self) -> bool:
+        """The client has gone: an answer would reach nobody."""
+        return self.connection.is_closed
+
+    def reply(self, message: Any) -> None:
+        """Answer with this message, in the version that was asked."""
+        self.reply_encoded(frame_response(message, self.api_version, self.correlation_id))
+
+    def reply_encoded(self, parts: list[Buffer]) -> None:
+        """Answer with a whole frame that was encoded elsewhere."""
+        assert self.answer is None, "a request is answered once"
+        self.answer = parts
+        self.connection.answered(self)
+
+    def reply_nothing(self) -> None:
+        """The client expects no answer (Produce with acks=0): only give up the place in the order."""
+        self.reply_encoded([])
+
+    def hang_up(self, reason: str) -> None:
+        """Close the connection as soon as all requests before this one have been answered."""
+        self.hang_up_reason = reason
+        self.connection.is_doomed = True
+        self.reply_encoded([])
+
+    def task_failed(self, error: Exception) -> None:
+        """A mistake of ours: whoever still waits for the answer is hung up on, and does not wait for ever."""
+        if self.answer is None:
+            self.hang_up("internal error")

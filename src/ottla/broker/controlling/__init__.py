@@ -1,0 +1,1 @@
+"""Being the controller: stand for election, read, decide, write, tell the brokers."""

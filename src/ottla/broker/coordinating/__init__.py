@@ -1,0 +1,1 @@
+"""Being a coordinator: shards of internal topics that this broker leads."""

@@ -1,0 +1,1 @@
+"""Why things are as they are: decisions and loss receipts, written to ``__ottla_decisions``."""

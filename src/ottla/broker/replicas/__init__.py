@@ -1,0 +1,1 @@
+"""The partitions hosted here: logs, leadership, ISR, housekeeping."""

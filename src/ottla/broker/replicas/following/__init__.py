@@ -1,0 +1,1 @@
+"""Followers: fetch from the leader, truncate, append."""

@@ -1,0 +1,1 @@
+"""Settings that change while the broker runs, and the APIs that show and change them."""

@@ -1,0 +1,1 @@
+"""Commands that show a cluster: on one screen, live, and why a partition is led by whom."""

@@ -1,0 +1,214 @@
+"""``ottla pipeline run NAME``: one command a job, with the options that the job has."""
+
+import importlib
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.pipeline.session import (
+    LOCAL,
+    a_session,
+    interruptible,
+    refusals_by_flags,
+    refusals_in_one_sentence,
+)
+from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer
+from ottla.cli.shared.refusal import UsageRefused
+
+if TYPE_CHECKING:
+    from ottla.spark.jobs.shared.report import Progress, Report
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Run a job.\n\nExample: `ottla pipeline run audit --topics orders`.",
+)
+
+Master = Annotated[str, typer.Option(help="Spark's master; our code is shipped to its executors.")]
+Follow = Annotated[
+    float | None,
+    typer.Option("--follow", min=0, help="Go on, with a batch every so many seconds; Ctrl-C ends it."),
+]
+Checkpoint = Annotated[str, typer.Option(help="Where the job keeps how far it is.")]
+
+
+@app.command()
+def archive(
+    ctx: typer.Context,
+    topics: Annotated[str, typer.Option(help="Which topics, separated by commas.")],
+    directory: Annotated[str, typer.Option("--to", help="The directory of the Parquet files.")],
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    follow_s: Follow = None,
+) -> None:
+    """Topics into partitioned Parquet, each record once; a further run adds what is new.
+
+    Example: `ottla pipeline run archive --topics orders --to /tmp/archive`.
+    """
+    _run(ctx)
+
+
+@app.command()
+def replay(
+    ctx: typer.Context,
+    directory: Annotated[str, typer.Option("--from", help="The directory of an archive.")],
+    topic: Annotated[str, typer.Option(help="The topic to write to.")],
+    source_topic: Annotated[str | None, typer.Option(help="Only what was archived from this topic.")] = None,
+    by_key: Annotated[bool, typer.Option(help="Choose partitions by key instead of by number.")] = False,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+) -> None:
+    """An archive back into a topic, each partition in its order.
+
+    Example: `ottla pipeline run replay --from /tmp/archive --topic again`.
+    """
+    _run(ctx)
+
+
+@app.command()
+def validate(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Option(help="The topic with JSON values.")],
+    schema: Annotated[str, typer.Option(help="Spark's DDL: 'id BIGINT NOT NULL, name STRING'.")],
+    dead_letter_topic: Annotated[str, typer.Option(help="Where bad records go, with their cause.")],
+    checkpoint: Checkpoint,
+    valid_topic: Annotated[str | None, typer.Option(help="Where good records go, if anywhere.")] = None,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    follow_s: Follow = None,
+) -> None:
+    """JSON records against a schema; bad ones with their cause to a dead-letter topic.
+
+    Example: `ottla pipeline run validate --topic orders --schema 'id BIGINT NOT NULL' --dead-letter-topic bad
+    --checkpoint /tmp/validate`.
+    """
+    _run(ctx)
+
+
+@app.command()
+def aggregate(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Option(help="The topic to read.")],
+    to_topic: Annotated[str, typer.Option(help="The topic for the windows.")],
+    checkpoint: Checkpoint,
+    window: Annotated[str, typer.Option(help="How long a window is.")] = "1 minute",
+    watermark: Annotated[str, typer.Option(help="How late a record may come.")] = "1 minute",
+    group_by: Annotated[str | None, typer.Option(help="A field of the JSON value; else the key.")] = None,
+    sum_of: Annotated[str | None, typer.Option(help="A field of the JSON value to sum up.")] = None,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    follow_s: Follow = None,
+) -> None:
+    """Counts and sums per time window, from topic to topic.
+
+    Example: `ottla pipeline run aggregate --topic orders --to-topic counts --checkpoint /tmp/counts`.
+    """
+    _run(ctx)
+
+
+@app.command()
+def audit(
+    ctx: typer.Context,
+    topics: Annotated[
+        str | None, typer.Option(help="Which topics; all but internal ones if not given.")
+    ] = None,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+) -> None:
+    """Compare every replica of every partition, batch by batch; exit code 1 if one differs.
+
+    Example: `ottla pipeline run audit --topics orders`.
+    """
+    _run(ctx)
+
+
+@app.command()
+def elections(
+    ctx: typer.Context,
+    picture: Annotated[str | None, typer.Option(help="Write a picture to this HTML file.")] = None,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+) -> None:
+    """Who was elected, why, and how long partitions had no leader.
+
+    Example: `ottla pipeline run elections --picture elections.html`.
+    """
+    _run(ctx)
+
+
+@app.command()
+def plan(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Option("--to", help="The JSON file for ottla reassign-partitions.")],
+    moves_max: Annotated[int, typer.Option("--moves", min=0, help="At most so many replicas move.")] = 10,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+) -> None:
+    """A reassignment that evens out leaders and bytes with few moves. It needs no Spark.
+
+    Example: `ottla pipeline run plan --to plan.json`.
+    """
+    from ottla.spark.jobs.plan import PlanOptions, check, run
+
+    def work(options: dict[str, Any], progress: "Progress") -> "Report":
+        with refusals_by_flags(options):
+            made = PlanOptions(**options)
+            check(made)
+            return run(made, progress)
+
+    _tell(work, ctx.params)
+
+
+def require_master(master: str) -> None:
+    """Refuse a master that Spark does not know: Java would end with a stack."""
+    if master not in ("local", "yarn") and not master.startswith(
+        ("local[", "local-cluster[", "spark://", "k8s://")
+    ):
+        raise UsageRefused(
+            f"--master {master!r} is none of Spark's: local[*], spark://host:port, yarn, k8s://..."
+        )
+
+
+def _run(ctx: typer.Context) -> None:
+    """Start Spark if nothing is wrong, and run the command's job on it.
+
+    The parameters of a command, but for the master, are named as the fields of its job's options.
+    """
+    options = dict(ctx.params)
+    name, master = str(ctx.command.name), options.pop("master")
+    require_master(master)
+
+    def work(options: dict[str, Any], progress: "Progress") -> "Report":
+        with refusals_in_one_sentence(options):
+            job = importlib.import_module(f"ottla.spark.jobs.{name}")
+            made = getattr(job, f"{name.capitalize()}Options")(**options)
+            job.check(made)
+            progress.tell(f"starting Spark on {master}")
+            began = time.monotonic()
+            with a_session(master, f"ottla {name}") as spark:
+                progress.tell(f"Spark runs after {time.monotonic() - began:.0f} s")
+                report: Report = job.run(spark, made, progress)
+                return report
+
+    _tell(work, options)
+
+
+def _tell(work: Callable[[dict[str, Any], "Progress"], "Report"], options: dict[str, Any]) -> None:
+    """Do a job's work on a cluster that answers, print its report; a refusal is one sentence."""
+    from ottla.cli.shared.connection import connected, servers_here
+    from ottla.spark.jobs.shared.report import Progress
+
+    options["bootstrap_servers"] = options["bootstrap_servers"] or servers_here()
+    progress = Progress(typer.echo)
+
+    def on_a_cluster() -> "Report":
+        with connected(options["bootstrap_servers"]):
+            pass  # Where nobody answers, the command says so at once; Spark would try for a minute.
+        return work(options, progress)
+
+    report = interruptible(on_a_cluster, lambda: progress.left)
+    for line in report.lines():
+        typer.echo(line)
+    if not report.is_well:
+        raise typer.Exit(1)

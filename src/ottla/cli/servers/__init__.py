@@ -1,0 +1,1 @@
+"""Commands that run one server: a broker, a ZooKeeper."""

@@ -1,0 +1,1 @@
+"""``ottla console-producer`` and ``ottla console-consumer``."""

@@ -1,0 +1,1 @@
+"""Commands about the content of partitions: offsets, records, directories, replicas."""

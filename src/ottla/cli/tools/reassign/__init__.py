@@ -1,0 +1,1 @@
+"""Commands that move replicas and leaders."""

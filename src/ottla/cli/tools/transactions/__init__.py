@@ -1,0 +1,1 @@
+"""``ottla transactions``: Kafka's ``kafka-transactions``."""

@@ -1,0 +1,1 @@
+"""``ottla users``, and users in ``ottla configs``."""

@@ -1,0 +1,1 @@
+"""Listeners: where they are, what they speak, and who may come in."""

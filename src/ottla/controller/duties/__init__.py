@@ -1,0 +1,1 @@
+"""What a controller does, one file a duty."""

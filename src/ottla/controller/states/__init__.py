@@ -1,0 +1,1 @@
+"""States of partitions and replicas, and how they change."""

@@ -1,0 +1,1 @@
+"""The keeper's edge: asyncio, sockets, clock."""

@@ -1,0 +1,1 @@
+"""The ZooKeeper client's edge: sockets, TLS, the event loop."""

@@ -1,0 +1,1 @@
+"""The simulated machine: brokers, disks, network, ZooKeeper."""

@@ -1,0 +1,1 @@
+"""Exactly-once writing: one durable decision for each batch, in Kafka's own transactions."""

@@ -1,0 +1,1 @@
+"""Compiled kernels between Arrow columns and record batches."""

@@ -1,0 +1,1 @@
+"""Reading: batch and stream."""

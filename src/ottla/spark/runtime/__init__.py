@@ -1,0 +1,1 @@
+"""Processes of a Spark session: Java, Python workers, their connections."""

@@ -1,0 +1,1 @@
+"""Writing: sinks, delivery, encoding."""

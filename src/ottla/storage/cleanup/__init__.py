@@ -1,0 +1,1 @@
+"""Remove old records: retention and compaction."""

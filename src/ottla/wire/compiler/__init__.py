@@ -1,0 +1,1 @@
+"""Writes the functions that encode and decode one message in one version."""

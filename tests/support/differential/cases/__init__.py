@@ -1,0 +1,1 @@
+"""The requests, grouped by what they ask for."""

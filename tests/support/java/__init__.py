@@ -1,0 +1,1 @@
+"""Java programs that judge, and what makes a JVM quick to start."""
