@@ -158,10 +158,11 @@ class ClusterView:
                 return {partition: row.offset for partition, row in found.items()}
         return {}
 
-    def cuts(self, read: Offsets, epochs: Offsets) -> dict[TopicPartition, EpochEnd]:
+    def cuts(self, read: Offsets, epochs: Offsets, ids: TopicIds) -> dict[TopicPartition, EpochEnd]:
         """Logs that leave the epoch in which they were read before the offset up to which they were.
 
-        An end of -1: the leader's log has nothing of that epoch or of those before it.
+        An end of -1: the leader's log has nothing of that epoch or of those before it. Epochs are asked for
+        by name: a topic that no longer has the id it had in ``ids`` is another, and its log is not a cut one.
         """
         try:
             ends = self._client.run(ends_of_epochs, epochs)
@@ -169,7 +170,10 @@ class ClusterView:
             return {}
         except ClientError as error:
             raise unreachable(self._options.kafka, error) from error
-        return {partition: end for partition, end in ends.items() if end.end_offset < read[partition]}
+        cut = {partition: end for partition, end in ends.items() if end.end_offset < read[partition]}
+        topics = {partition.topic for partition in cut}
+        others = remade(ids, _ids(existing_topics(self._client, self._options.kafka, topics))) if cut else ()
+        return {partition: end for partition, end in cut.items() if partition.topic not in others}
 
     def leader_of(self, partition: TopicPartition) -> PartitionInfo | None:
         """Who leads a partition now, as far as is known."""

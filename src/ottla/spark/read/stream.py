@@ -123,7 +123,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         until = from_dict(end)
         view = self._view()
         if end != self._planned:
-            self._tell_cuts(view, until, epochs_of(end))  # Planned in an earlier life of the query.
+            self._tell_cuts(view, until, epochs_of(end), ids_of(end))  # Planned in an earlier life.
         begin |= self._begin_of_new(view, begin, until)
         for partition, offset in until.items():
             if begin[partition] > offset:
@@ -170,16 +170,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._available_now or view.latest(begin, given)
         others = remade(given, latest.ids)
         epochs = {p: e for p, e in epochs_of(started).items() if p in latest.ends and p.topic not in others}
-        cuts = self._tell_cuts(view, begin, epochs)
+        cuts = self._tell_cuts(view, begin, epochs, latest.ids)
         if cuts:
             latest = view.latest(begin | cuts, given)
         if self._ends_where_it_is and (cuts or self._available_now is None):
             self._available_now = latest
         return latest, cuts
 
-    def _tell_cuts(self, view: ClusterView, read: Offsets, epochs: Offsets) -> Offsets:
+    def _tell_cuts(self, view: ClusterView, read: Offsets, epochs: Offsets, ids: TopicIds) -> Offsets:
         """Logs that were cut below what was read of them (an unclean election does that): from where on."""
-        found = view.cuts(read, epochs) if epochs else {}
+        found = view.cuts(read, epochs, ids) if epochs else {}
         for partition, end in found.items():
             receipt = self._find_receipt(self._options.kafka.client, partition, epochs[partition])
             leader = view.leader_of(partition)
