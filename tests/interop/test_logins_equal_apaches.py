@@ -58,6 +58,8 @@ pytestmark = [pytest.mark.apache, pytest.mark.java, pytest.mark.slow]
 CLIENTS_SECONDS_MAX = 120
 DELAY_S = 0.1
 """Kafka's default of ``connection.failed.authentication.delay.ms``."""
+CLOCK_S = 0.001
+"""Both brokers count whole milliseconds, so a delay may begin up to one before its first instant."""
 
 
 def add_user(connect: str, user: str, *mechanisms: str) -> None:
@@ -178,7 +180,7 @@ def test_whoever_fails_waits(doors: dict[str, Doors], kind: str, mechanism: str)
     said = talk.authenticate(b"\0alice\0wrong")
 
     assert said[1] == 58
-    assert talk.waited_s >= DELAY_S
+    assert talk.waited_s >= DELAY_S - CLOCK_S
     talk.close()
 
 
@@ -314,11 +316,15 @@ def test_another_password_holds_for_new_connections_and_open_ones_stay(
     assert not is_let_in(ports, "grace", "one")
     assert open_one.fate() == ("metadata", True)
     open_one.close()
+    change(ports, deletion("grace"))
 
 
-def change(ports: Doors, wanted: ScramCredentialUpsertion) -> None:
+def change(ports: Doors, wanted: ScramCredentialUpsertion | ScramCredentialDeletion) -> None:
+    is_upsertion = isinstance(wanted, ScramCredentialUpsertion)
+    upsertions, deletions = ([wanted], []) if is_upsertion else ([], [wanted])
+    request = AlterUserScramCredentialsRequest(upsertions=upsertions, deletions=deletions)
     with WireClient(f"127.0.0.1:{ports.plain}") as client:
-        (row,) = client.ask(AlterUserScramCredentialsRequest(upsertions=[wanted]), 0).results
+        (row,) = client.ask(request, 0).results
         assert row.error_code == 0, row
 
 
