@@ -1,0 +1,1 @@
+"""Who may do what: Kafka's access rules, and how they decide."""
