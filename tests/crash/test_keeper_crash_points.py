@@ -15,6 +15,9 @@ from support.keeper.script import Script
 
 pytestmark = pytest.mark.slow
 
+SHORT_STRIDE = 5
+"""Short of the full form, only one step of so many."""
+
 
 def a_disk(seed: int) -> CrashDisk:
     disk = CrashDisk(Random(seed))
@@ -57,14 +60,17 @@ def go_on(disk: CrashDisk, script: Script) -> None:
     assert (files.last_zxid, tree.state()) == (script.zxid, script.tree.state())
 
 
-def test_power_cut_at_every_step_keeps_all_that_was_synced(long_form: bool) -> None:
+def test_power_cut_at_every_step_keeps_all_that_was_synced(full_form: bool, long_form: bool) -> None:
+    stride = 1 if full_form else SHORT_STRIDE
     for seed in range(10 if long_form else 1):
 
         def crash(disk: CrashDisk, life: Life, seed: int = seed) -> None:
+            if disk.steps % stride:
+                return
             machine = disk.clone(Random(seed * 1_000_003 + disk.steps))
             machine.power_cut()
             script = check(machine, life)
-            if disk.steps % 5 == 0:
+            if disk.steps % (5 * stride) == 0:
                 go_on(machine, script)
 
         assert live(seed, crash) >= 1_000
@@ -83,9 +89,13 @@ def test_killed_process_loses_nothing_that_the_kernel_had(long_form: bool) -> No
     live(3, kill)
 
 
-def test_second_power_cut_while_recovering_from_the_first_does_no_harm(long_form: bool) -> None:
+def test_second_power_cut_while_recovering_from_the_first_does_no_harm(
+    full_form: bool, long_form: bool
+) -> None:
+    stride = 1 if long_form else 40 if full_form else 40 * SHORT_STRIDE
+
     def crash_twice(disk: CrashDisk, life: Life) -> None:
-        if disk.steps % (1 if long_form else 40):
+        if disk.steps % stride:
             return
         for second in range(1, 8):
             machine = disk.clone(Random(disk.steps + second))
@@ -125,10 +135,12 @@ def lived_until_error(at: int) -> tuple[CrashDisk, Life, int]:
     return disk, life, calls
 
 
-def test_full_disk_at_any_moment_ends_the_writing_and_loses_nothing_synced(long_form: bool) -> None:
+def test_full_disk_at_any_moment_ends_the_writing_and_loses_nothing_synced(
+    full_form: bool, long_form: bool
+) -> None:
     _, _, calls = lived_until_error(0)
     assert calls >= 1_000
-    for at in Random(1).sample(range(1, calls + 1), calls if long_form else 30):
+    for at in Random(1).sample(range(1, calls + 1), calls if long_form else 30 if full_form else 10):
         disk, life, _ = lived_until_error(at)
 
         check(disk, life)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 FIRST = 1_000
 """The same seeds for everybody, so that a commit that passed once passes again; the long form and `make sim`
 draw new ones, and what they find is mended before it can fail a build that has nothing to do with it."""
-SHORT = 30
+SHORT = 12
 FULL = 100
 LONG = 2_000
 SECONDS = 60

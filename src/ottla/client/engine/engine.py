@@ -25,7 +25,7 @@ from ottla.client.engine.tasks import (
     sleep,
     wait_for,
 )
-from ottla.client.errors import ClientClosed, ClientError, ConnectionLost
+from ottla.client.errors import ClientClosed, ClientError, ConnectionLost, LoginFailed
 from ottla.wire.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 
@@ -183,13 +183,18 @@ class Engine(Scheduler):
         self.fire(self._refresh_wanted)
 
     def refresh(self, deadline_ms: int) -> Operation[bool]:
-        """Wait for metadata that is newer than now; whether it came in time."""
+        """Wait for metadata that is newer than now; whether it came in time.
+
+        Whoever is not let in learns it at once: waiting does not mend a password.
+        """
         before = self.metadata.version
         self.refresh_soon()
         while self.metadata.version == before:
             if self.now_ms >= deadline_ms:
                 return False
             yield from wait_for(self.metadata_came, deadline_ms - self.now_ms)
+            if isinstance(self.metadata_error, LoginFailed):
+                raise self.metadata_error
         return True
 
     def _keep_metadata(self) -> Operation[None]:

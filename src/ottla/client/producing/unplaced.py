@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from ottla.client.engine.engine import Engine
 from ottla.client.engine.metadata import TopicInfo
-from ottla.client.errors import BrokerError, ClientError, NoSuchPartition, TimedOut
+from ottla.client.errors import BrokerError, ClientError, LoginFailed, NoSuchPartition, TimedOut
 from ottla.client.producing.batches import Delivery
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
@@ -76,7 +76,11 @@ class UnplacedRecords:
                     yield unplaced, info
                 continue
             late: ClientError
-            cause = BrokerError(info.error_code) if info is not None and info.error_code else None
+            cause: ClientError | None = None
+            if isinstance(self._engine.metadata_error, LoginFailed):
+                cause = self._engine.metadata_error
+            elif info is not None and info.error_code:
+                cause = BrokerError(info.error_code)
             if is_topic_known and info is not None:
                 late = NoSuchPartition(f"{topic} has no partition {number}, it has {len(info.partitions)}")
             else:

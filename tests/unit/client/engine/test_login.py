@@ -17,6 +17,7 @@ from ottla.wire.apis.sasl_authenticate import SaslAuthenticateResponse
 from ottla.wire.apis.sasl_handshake import SaslHandshakeResponse
 from ottla.wire.keys import ApiKey
 from support.client.fake_cluster import FakeCluster
+from support.client.producing import a_producer, a_record
 from support.security.broker import PLAIN_MODULE, SCRAM_MODULE, client_settings
 
 ALICE = SaslLogin("PLAIN", "alice", Secret("hush"))
@@ -62,12 +63,25 @@ def test_a_refused_login_is_told_with_its_reason_and_without_the_password() -> N
     refusal = SaslAuthenticateResponse(error_code=58, error_message="Authentication failed: no")
     cluster = cluster_with(*[refusal for _ in range(20)])
 
-    assert not cluster.run(cluster.engine.refresh(cluster.now_ms + 1_000))
+    began_ms = cluster.now_ms
 
-    error = cluster.engine.metadata_error
-    assert isinstance(error, LoginFailed)
-    assert "user 'alice': Authentication failed: no" in str(error)
-    assert "hush" not in str(error)
+    with pytest.raises(LoginFailed, match="user 'alice': Authentication failed: no") as told:
+        cluster.run(cluster.engine.refresh(cluster.now_ms + 60_000))
+
+    assert cluster.now_ms < began_ms + 1_000, "waiting mends no password"
+    assert "hush" not in str(told.value)
+
+
+def test_records_of_whoever_is_not_let_in_fail_at_once() -> None:
+    refusal = SaslAuthenticateResponse(error_code=58, error_message="Authentication failed: no")
+    cluster = cluster_with(*[refusal for _ in range(20)])
+    began_ms = cluster.now_ms
+
+    delivery = a_producer(cluster).send("orders", a_record(b"a"))
+    cluster.run_until(lambda: delivery.is_done)
+
+    assert isinstance(delivery.error, LoginFailed)
+    assert cluster.now_ms < began_ms + 1_000
 
 
 def test_a_mechanism_that_the_broker_lacks_is_told_with_those_it_has() -> None:
@@ -77,9 +91,8 @@ def test_a_mechanism_that_the_broker_lacks_is_told_with_those_it_has() -> None:
     )
     cluster.script(ApiKey.SASL_HANDSHAKE, *[refusal for _ in range(20)])
 
-    assert not cluster.run(cluster.engine.refresh(cluster.now_ms + 1_000))
-
-    assert "does not take PLAIN (it takes SCRAM-SHA-512)" in str(cluster.engine.metadata_error)
+    with pytest.raises(LoginFailed, match=r"does not take PLAIN \(it takes SCRAM-SHA-512\)"):
+        cluster.run(cluster.engine.refresh(cluster.now_ms + 1_000))
 
 
 def test_a_login_is_renewed_before_it_ends_and_requests_meanwhile_wait() -> None:
