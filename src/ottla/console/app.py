@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from datetime import UTC, datetime
 
 import msgspec
@@ -13,6 +13,9 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ottla.client.config import ClientConfig
+from ottla.console.change.act import Act
+from ottla.console.change.elect import ELECT
+from ottla.console.change.pages import Acts
 from ottla.console.guard.middleware import Guard
 from ottla.console.guard.token import Token
 from ottla.console.live.events import events
@@ -33,16 +36,31 @@ from ottla.model.ids import TopicPartition
 
 Page = Callable[[Request], Awaitable[Response]]
 NUMBER_DIGITS_MAX = 9
+ACTS = (ELECT,)
 
 
 class Console:
     """One console: the world, who keeps it true, and the pages over it."""
 
-    def __init__(self, config: ClientConfig, token: Token) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        token: Token,
+        allowed: Collection[str] = (),
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
         self.world = World()
         self.groups = Groups(self.world)
         self.looker = Looker(config, self.world, self.groups)
         self.token = token
+        self.acts = Acts(
+            self.world,
+            token.form_token(),
+            allowed,
+            log,
+            lambda: self.looker.client,
+            lambda: self.looker.look_soon(),
+        )
 
     def application(self) -> Guard:
         """What the server runs; nothing reaches a page but through the guard."""
@@ -56,6 +74,7 @@ class Console:
             *self._page("/balance", "/balance.json", self._balance),
             *self._page("/groups", "/groups.json", self._groups),
             *self._page("/metrics", "/metrics.txt", self._metrics),
+            *(route for act in ACTS for route in self._act(act)),
             Route("/replicas.bin", self._map),
             Route("/events", self._events),
             Mount("/static", StaticFiles(directory=HERE / "static")),
@@ -73,7 +92,13 @@ class Console:
             with contextlib.suppress(asyncio.CancelledError):
                 await looking
 
-    def _page(self, path: str, twin: str, page: Page) -> list[BaseRoute]:
+    def _act(self, act: Act) -> list[BaseRoute]:
+        async def page(request: Request) -> Response:
+            return await self.acts.page(act, request)
+
+        return self._page(act.path, f"{act.path}.json", page, methods=["GET", "POST"])
+
+    def _page(self, path: str, twin: str, page: Page, methods: list[str] | None = None) -> list[BaseRoute]:
         async def seen(request: Request) -> Response:
             await self.looker.await_picture()
             if self.world.picture is None:
@@ -87,7 +112,7 @@ class Console:
             return await page(request)
 
         # The twin comes first: `1.json` would pass for the name of a partition.
-        return [Route(twin, seen), Route(path, seen)]
+        return [Route(twin, seen, methods=methods), Route(path, seen, methods=methods)]
 
     # ---- pages
 

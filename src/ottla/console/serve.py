@@ -1,7 +1,7 @@
 """Runs the console: a socket on loopback, a server on it, the address told when it answers."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import uvicorn
 
@@ -20,10 +20,18 @@ def inherited(descriptor: int) -> socket.socket:
     return socket.socket(fileno=descriptor)
 
 
-def serve(config: ClientConfig, listening: socket.socket, secret: str, tell: Callable[[str], None]) -> None:
+def serve(
+    config: ClientConfig,
+    listening: socket.socket,
+    secret: str,
+    tell: Callable[[str], None],
+    *,
+    allowed: Collection[str] = (),
+    log: Callable[[str], None] = print,
+) -> None:
     """Until a signal ends it."""
     token = Token(secret, listening.getsockname()[1])
-    console = Console(config, token)
+    console = Console(config, token, allowed, log)
     server = uvicorn.Server(
         uvicorn.Config(
             console.application(),

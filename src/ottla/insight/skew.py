@@ -61,17 +61,12 @@ def skew_of(picture: Picture, sizes: Sizes | None = None) -> Skew:
         for number, broker in sorted(picture.brokers.items())
     ]
     count = len(shares) or 1
-    live = picture.live
     return Skew(
         shares,
         len(rows) / count,
         sum(len(row.replicas) for row in rows.values()) / count,
         sum(held.values()) / count if sizes is not None else None,
-        sum(
-            row.leader != row.replicas[0] and row.replicas[0] in live and row.replicas[0] in row.isr
-            for row in rows.values()
-            if row.replicas
-        ),
+        sum(not why for why in preferred_elections(picture).values()),
         sorted(_violations({n: row.replicas for n, row in rows.items()}, picture)),
     )
 
@@ -86,4 +81,18 @@ def _violations(replicas: Mapping[TopicPartition, tuple[int, ...]], picture: Pic
         used = [racks[broker] for broker in holders if racks.get(broker) is not None]
         if len(set(used)) < min(len(used), len(known)):
             found.append(str(name))
+    return found
+
+
+def preferred_elections(picture: Picture) -> dict[TopicPartition, str]:
+    """Partitions that another than the first replica leads: why that one cannot; empty if it can."""
+    found = {}
+    for name, row in sorted(picture.partitions.items()):
+        if not row.replicas or row.leader == row.replicas[0]:
+            continue
+        first = row.replicas[0]
+        if first not in picture.live:
+            found[name] = f"broker {first} is not alive"
+        else:
+            found[name] = "" if first in row.isr else f"broker {first} is not in sync"
     return found

@@ -35,6 +35,8 @@ def cluster(chroots: Chroots) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def address(cluster: Cluster) -> Iterator[str]:
-    """What ``ottla console`` prints."""
-    with running_console(cluster.bootstrap_servers) as printed:
+    """What ``ottla console`` prints; every act is open."""
+    from ottla.console.change.act import NAMES
+
+    with running_console(cluster.bootstrap_servers, "--allow", ",".join(NAMES)) as printed:
         yield printed

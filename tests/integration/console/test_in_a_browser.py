@@ -31,6 +31,7 @@ PATHS = (
     "/replicas",
     "/balance",
     "/groups",
+    "/elect",
 )
 ROOT = Path(__file__).resolve().parents[3]
 LED = ((1, 2, "orders-0"), (2, 0, "orders-2"), (0, 1, "orders-3"))
@@ -97,6 +98,13 @@ def test_a_brokers_death_is_told_on_the_open_page_and_explained_down_to_the_cand
         ClusterUnderTest(cluster).restore()
         page.get_by_role("heading", name=re.compile("^Yes: ")).wait_for()
 
+        page = seen.go("/elect?q=orders")
+        page.get_by_role("row", name=f"{partition} broker {heir}").get_by_text(f"broker {victim}").wait_for()
+        page.get_by_role("button", name="Elect them").click()
+        page.get_by_role("heading", name=re.compile("^Done: ")).wait_for()
+        seen.go(f"/partitions/{partition.replace('-', '/')}")
+        page.get_by_role("heading", name=f"{partition} is led by broker {victim}").wait_for()
+
 
 def test_the_map_has_a_cell_for_each_replica_that_leads_to_its_page(browser: Browser, address: str) -> None:
     with opened(browser, address, viewport=WIDE) as seen:
@@ -121,6 +129,7 @@ def test_by_keyboard_one_goes_from_page_to_page_and_searches(browser: Browser, a
         page = seen.go("/")
         page.keyboard.press("t")
         page.get_by_role("heading", name="What happened").wait_for()
+        page.wait_for_load_state()  # Keys are heard once the scripts run.
         page.keyboard.press("/")
         page.keyboard.type("orders 3")
         page.keyboard.press("Enter")

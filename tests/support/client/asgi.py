@@ -20,7 +20,11 @@ class Answered:
 
 
 async def asked(
-    application: Any, path: str, headers: dict[str, str] | None = None, method: str = "GET"
+    application: Any,
+    path: str,
+    headers: dict[str, str] | None = None,
+    method: str = "GET",
+    body: bytes = b"",
 ) -> Answered:
     """One request to its end."""
     plain, _, query = path.partition("?")
@@ -40,7 +44,7 @@ async def asked(
     }
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":

@@ -15,9 +15,9 @@ SECONDS_MAX = 60
 
 
 @contextmanager
-def running_console(bootstrap_servers: str) -> Iterator[str]:
+def running_console(bootstrap_servers: str, *more: str) -> Iterator[str]:
     """The address that it prints; at the end it stops in order."""
-    words = ottla_command("console", "--bootstrap-server", bootstrap_servers, "--port", "0")
+    words = ottla_command("console", "--bootstrap-server", bootstrap_servers, "--port", "0", *more)
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as console:
         assert console.stdout is not None
         try:

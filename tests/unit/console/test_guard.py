@@ -37,7 +37,7 @@ def test_who_has_the_cookie_sees_the_page_with_headers_that_keep_others_out() ->
     assert "default-src 'self'" in seen.header("content-security-policy")
     assert "frame-ancestors 'none'" in seen.header("content-security-policy")
     assert seen.header("x-content-type-options") == "nosniff"
-    assert seen.header("referrer-policy") == "no-referrer"
+    assert seen.header("referrer-policy") == "same-origin"
 
 
 def test_the_first_address_gives_the_cookie_and_hides_its_token() -> None:
@@ -95,6 +95,22 @@ def test_only_a_form_of_ours_may_act(headers: dict[str, str], status: int) -> No
     done = asyncio.run(asked(Guard(page, TOKEN), "/", {**HOST, **COOKIE, **headers}, "POST"))
 
     assert done.status == status
+
+
+@pytest.mark.parametrize(
+    ("csrf", "status"), [(TOKEN.form_token(), 200), ("wrong", 403), ("", 403), ("x" * 4_000_000, 413)]
+)
+def test_a_form_without_script_carries_its_token_in_a_field(csrf: str, status: int) -> None:
+    body = f"topic=a&csrf={csrf}".encode()
+    headers = {**HOST, **COOKIE, **SAME_SITE}
+
+    assert asyncio.run(asked(Guard(page, TOKEN), "/", headers, "POST", body)).status == status
+
+
+def test_who_has_no_cookie_is_refused_before_the_form_is_read() -> None:
+    body = f"csrf={TOKEN.form_token()}".encode()
+
+    assert asyncio.run(asked(Guard(page, TOKEN), "/", {**HOST, **SAME_SITE}, "POST", body)).status == 403
 
 
 def test_a_token_that_is_kept_stays_the_same_and_is_its_owners_alone(tmp_path: Path) -> None:

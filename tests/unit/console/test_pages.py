@@ -10,18 +10,15 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ottla.client.config import ClientConfig
 from ottla.console.app import Console
-from ottla.console.guard.token import Token
 from ottla.console.live.events import events
 from ottla.console.pages.timeline import read_time
-from ottla.console.read.groups import Groups
 from ottla.insight.lag import Point, Window, group_lag
 from ottla.model.ids import TopicPartition
 from support.client.asgi import Answered, asked
 from support.client.pictures import a_picture
+from support.client.standing import TOKEN, StandingLooker, a_standing_console
 
-TOKEN = Token("s" * 32, 8092)
 HEADERS = {"Host": "127.0.0.1:8092", "Authorization": f"Bearer {TOKEN.secret}"}
 NOW = datetime(2026, 11, 18, 14, 3, 30, tzinfo=UTC)
 PATHS = (
@@ -37,27 +34,8 @@ PATHS = (
 )
 
 
-class StandingGroups(Groups):
-    """Nothing more will be read of groups."""
-
-    async def await_round(self, *, all_partitions: bool = False) -> None:
-        pass
-
-
-class StandingLooker:
-    """There is a picture already, or there never will be one."""
-
-    def somebody_looks(self) -> None:
-        pass
-
-    async def await_picture(self) -> None:
-        pass
-
-
 def a_console(*, has_picture: bool = True) -> Console:
-    console = Console(ClientConfig(bootstrap_servers=(("h", 1),)), TOKEN)
-    console.looker = StandingLooker()  # type: ignore[assignment]
-    console.groups = StandingGroups(console.world)
+    console = a_standing_console()
     if has_picture:
         console.world.saw(a_picture({"a-0": (1, (1, 2, 0), (1, 2)), "a-1": (0, (0, 1), (0,))}))
         console.world.has_history = True

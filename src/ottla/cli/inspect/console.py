@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.shared.options import DEFAULT_BOOTSTRAP, BootstrapServer, CommandConfig
-from ottla.cli.shared.refusal import CommandRefused
+from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 app = typer.Typer(add_completion=False)
 
@@ -31,13 +31,20 @@ def console(
             " there. Without it every start has a token of its own.",
         ),
     ] = None,
+    allow: Annotated[
+        str,
+        typer.Option(
+            metavar="ACTS",
+            help="What it may do, by name: elect. Each act is shown first, and done as it was shown.",
+        ),
+    ] = "",
     listening: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
     command_config: CommandConfig = None,
 ) -> None:
     """Show the cluster in a browser: why a broker leads, what happened, whether a broker may leave.
 
-    It reads only, asks the brokers as any client does, and asks nothing while nobody looks. From another
-    machine: `ssh -L 8092:127.0.0.1:8092 HOST`.
+    It reads only, unless --allow opens an act; it asks the brokers as any client does, and nothing while
+    nobody looks. From another machine: `ssh -L 8092:127.0.0.1:8092 HOST`.
 
     Example: `ottla console`, then open the address that it prints.
     """
@@ -47,9 +54,13 @@ def console(
     from ottla.cli.shared.connection import client_config, servers_here
     from ottla.cli.shared.options import read_settings
     from ottla.cli.shared.signals import stop_once
+    from ottla.console.change.act import NAMES
     from ottla.console.guard.token import kept_secret
     from ottla.console.serve import bound, inherited, serve
 
+    allowed = [name for name in allow.split(",") if name]
+    if unknown := [name for name in allowed if name not in NAMES]:
+        raise UsageRefused(f"--allow {unknown[0]}: there is no such act; there are {', '.join(NAMES)}")
     properties = {**IMPATIENT, **read_settings(command_config)}
     servers = bootstrap_server or properties.get("bootstrap.servers") or servers_here()
     config = client_config(servers, properties)
@@ -64,7 +75,14 @@ def console(
             f"the console cannot listen on 127.0.0.1:{port} ({error.strerror}); --port 0 takes a free one"
         ) from None
     with stop_once():  # The server stops in order first, and raises the signal again.
-        serve(config, opened, secret, lambda address: tell(f"{address}  (cluster at {servers})"))
+        serve(
+            config,
+            opened,
+            secret,
+            lambda address: tell(f"{address}  (cluster at {servers})"),
+            allowed=allowed,
+            log=tell,
+        )
 
 
 def require_packages() -> None:

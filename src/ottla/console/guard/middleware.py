@@ -12,6 +12,9 @@ from ottla.console.guard.token import Token
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 CSRF_HEADER = "x-csrf-token"
+CSRF_FIELD = "csrf"
+FORM_BYTES_MAX = 3_000_000
+"""A record of 1 MB in a form may take three times as much."""
 
 _HEADERS = [
     (
@@ -20,7 +23,8 @@ _HEADERS = [
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    # Not "no-referrer": with that, browsers hide the origin of our own forms from us.
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
@@ -60,6 +64,15 @@ class Guard:
                 "Copy it from there; `ottla status` shows it for a cluster of `ottla up --console`.\n",
             )
             return
+        if scope["method"] not in SAFE_METHODS:
+            body = await _body(receive)
+            if body is None:
+                await _answer(send, 413, f"A form has at most {FORM_BYTES_MAX} bytes.\n")
+                return
+            if not self._token.is_form_token(headers.get(CSRF_HEADER) or _field(body, CSRF_FIELD)):
+                await _answer(send, 403, "The form is not one of this console; load the page again.\n")
+                return
+            receive = _again(body)
         await self._app(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
@@ -75,8 +88,6 @@ class Guard:
         # Browsers name the origin of every request that changes something.
         if headers.get("origin") not in self._origins or site != "same-origin":
             return 403, "Another site may not act through this console.\n"
-        if not self._token.is_form_token(headers.get(CSRF_HEADER, "")):
-            return 403, "The form is not one of this console; load the page again.\n"
         return None
 
     def _without_token(self, scope: Scope) -> str | None:
@@ -95,6 +106,35 @@ class Guard:
         if scheme.lower() == "bearer":
             return self._token.is_told(secret.strip())
         return self._token.is_in_cookie(headers.get("cookie", ""))
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """All of a form; ``None`` where it is larger than any of ours."""
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > FORM_BYTES_MAX:
+            return None
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _field(body: bytes, name: str) -> str:
+    """One field of a form that was not read yet."""
+    mark = f"{name}=".encode()
+    found = next((part for part in body.split(b"&") if part.startswith(mark)), b"")
+    return found[len(mark) :].decode("latin-1")
+
+
+def _again(body: bytes) -> Receive:
+    """For the page, which reads the form as if nobody had."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
 
 
 def _with_headers(send: Send) -> Send:

@@ -52,6 +52,12 @@ class Looker:
         self._caught_up = asyncio.Event()
         """All decisions that there were at the beginning are read, or there are none."""
         self._end = 0
+        self.client: Client | None = None
+        """While somebody looks."""
+
+    def look_soon(self) -> None:
+        """Something was changed from here."""
+        self._happened.set()
 
     def somebody_looks(self) -> None:
         """A page was asked for, or a stream is open."""
@@ -77,6 +83,7 @@ class Looker:
             await self._wanted.wait()
             self.asleep.clear()
             async with Client(self._config) as client, asyncio.TaskGroup() as group:
+                self.client = client
                 tasks = [
                     group.create_task(self._keep_picture(client)),
                     group.create_task(self._keep_history(client)),
@@ -88,6 +95,7 @@ class Looker:
                 self._wanted.clear()
                 self._first_look.clear()
                 self._caught_up.clear()
+                self.client = None
                 for task in tasks:
                     task.cancel()
 
