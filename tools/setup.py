@@ -33,7 +33,7 @@ NEWEST = (3, 13)
 
 # Measured in a fresh clone. Temporary are pyspark's archive, its unpacked tree and the wheel built of it, all
 # of which pip keeps at the same time; the archive and the wheel then stay in pip's cache.
-VENV_BYTES = 1_400 * 2**20
+VENV_BYTES = 1_800 * 2**20
 TEMP_BYTES = 2_200 * 2**20
 CACHE_BYTES = 1_000 * 2**20
 CLUSTER_BYTES = 150 * 2**20

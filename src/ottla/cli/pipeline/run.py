@@ -2,7 +2,7 @@
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +31,13 @@ Follow = Annotated[
     float | None,
     typer.Option("--follow", min=0, help="Go on, with a batch every so many seconds; Ctrl-C ends it."),
 ]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf", help="A setting NAME=VALUE, Spark's (spark.*) or the client's (kafka.*); repeatable."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and write nothing.")]
 Checkpoint = Annotated[str, typer.Option(help="Where the job keeps how far it is.")]
 
 
@@ -46,6 +53,37 @@ def archive(
     """Topics into partitioned Parquet, each record once; a further run adds what is new.
 
     Example: `ottla pipeline run archive --topics orders --to /tmp/archive`.
+    """
+    _run(ctx)
+
+
+@app.command()
+def lake(
+    ctx: typer.Context,
+    topics: Annotated[str, typer.Option(help="Which topics, separated by commas.")],
+    table: Annotated[
+        str,
+        typer.Option("--to", help="The Delta table's directory or URI; Iceberg's CATALOG.NAMESPACE.TABLE."),
+    ],
+    format: Annotated[str, typer.Option(help="delta or iceberg.")] = "delta",
+    starting_offsets: Annotated[
+        str, typer.Option(help="Where a new table begins: earliest, latest, '-1 day', or offsets as JSON.")
+    ] = "earliest",
+    max_offsets_per_batch: Annotated[
+        int, typer.Option(min=1, help="About so many records a commit.")
+    ] = 5_000_000,
+    max_records_per_file: Annotated[
+        int, typer.Option(min=1, help="At most so many records a file.")
+    ] = 5_000_000,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    follow_s: Follow = None,
+    conf: Conf = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Topics into a Delta or Iceberg table, each record once; a further run adds what is new.
+
+    Example: `ottla pipeline run lake --topics orders --to /data/orders`.
     """
     _run(ctx)
 
@@ -170,6 +208,20 @@ def require_master(master: str) -> None:
         )
 
 
+def read_conf(given: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Spark's settings, and those of the client, out of what ``--conf`` was given."""
+    settings: dict[str, dict[str, str]] = {"spark": {}, "kafka": {}}
+    for one in given:
+        name, found, value = one.partition("=")
+        kind = name.partition(".")[0]
+        if not found or kind not in settings:
+            raise UsageRefused(f"--conf {name!r} is no setting: write spark.NAME=VALUE or kafka.NAME=VALUE")
+        if name == "kafka.bootstrap.servers":
+            raise UsageRefused("--conf kafka.bootstrap.servers is said with --bootstrap-server")
+        settings[kind][name] = value
+    return settings["spark"], settings["kafka"]
+
+
 def _run(ctx: typer.Context) -> None:
     """Start Spark if nothing is wrong, and run the command's job on it.
 
@@ -178,6 +230,9 @@ def _run(ctx: typer.Context) -> None:
     options = dict(ctx.params)
     name, master = str(ctx.command.name), options.pop("master")
     require_master(master)
+    settings: dict[str, str] = {}
+    if "conf" in options:
+        settings, options["kafka"] = read_conf(options.pop("conf") or ())
 
     def work(options: dict[str, Any], progress: "Progress") -> "Report":
         with refusals_in_one_sentence(options):
@@ -186,7 +241,7 @@ def _run(ctx: typer.Context) -> None:
             job.check(made)
             progress.tell(f"starting Spark on {master}")
             began = time.monotonic()
-            with a_session(master, f"ottla {name}") as spark:
+            with a_session(master, f"ottla {name}", settings=settings) as spark:
                 progress.tell(f"Spark runs after {time.monotonic() - began:.0f} s")
                 report: Report = job.run(spark, made, progress)
                 return report

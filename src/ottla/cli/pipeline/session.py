@@ -75,7 +75,9 @@ def _end_java() -> bool:
 
 
 @contextmanager
-def a_session(master: str, app_name: str, *, is_brief: bool = False) -> Iterator["SparkSession"]:
+def a_session(
+    master: str, app_name: str, *, settings: Mapping[str, str] | None = None, is_brief: bool = False
+) -> Iterator["SparkSession"]:
     """Spark, for the length of a ``with``."""
     import logging
 
@@ -84,7 +86,7 @@ def a_session(master: str, app_name: str, *, is_brief: bool = False) -> Iterator
     from ottla.spark.session import spark_session
 
     PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)  # We tell it ourselves.
-    spark = spark_session(master, app_name=app_name, is_brief=is_brief)
+    spark = spark_session(master, app_name=app_name, settings=settings, is_brief=is_brief)
     yield spark
     spark.stop()
 

@@ -7,6 +7,7 @@ Only ``plan`` needs no Spark, and gets none.
 
 JOBS: dict[str, str] = {
     "archive": "topics into partitioned Parquet, each record once",
+    "lake": "topics into a Delta or Iceberg table, each record once, without jars",
     "replay": "Parquet of an archive back into a topic, in order per partition",
     "validate": "JSON records against a schema; bad ones with their cause to a dead-letter topic",
     "aggregate": "counts and sums per time window, from topic to topic",
