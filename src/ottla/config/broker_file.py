@@ -1,6 +1,6 @@
 """A broker's ``server.properties``: read whole, every problem named at once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -38,8 +38,10 @@ class BrokerFile:
     without_effect: list[str] = field(default_factory=list)
 
 
-def read_broker_file(properties: Mapping[str, str], host_name: str = "localhost") -> BrokerFile:
-    """Read the whole file. ``host_name`` is advertised where the file says nothing."""
+def read_broker_file(
+    properties: Mapping[str, str], host_name: Callable[[], str] = lambda: "localhost"
+) -> BrokerFile:
+    """Read the whole file. What ``host_name`` gives is advertised where the file says nothing."""
     file = BrokerFile()
     values = _read_values(properties, file)
     listeners = read_listeners(values, host_name, properties)

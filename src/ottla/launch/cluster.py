@@ -130,10 +130,18 @@ class BrokerProcess:
 
     def stop(self) -> None:
         """Its controlled shutdown, to the end."""
+        stop_together([self])
+
+    def await_end(self, timeout_s: float) -> None:
+        """Wait for the end of a controlled shutdown; after the time-out have it ended by its guard."""
         if self._process is not None:
-            self.ask_to_stop()
-            if self._process.wait(STOP_LIMIT_S) is None:
+            if self._process.wait(timeout_s) is None:
                 self._process.send(signal.SIGUSR1)  # Its log then ends with where it stands.
+            self._process.let_go()
+
+    def reap(self) -> None:
+        """Wait until it is gone; its guard sees to that."""
+        if self._process is not None:
             self._process.stop()
 
     def why_it_ended(self) -> str:
@@ -149,6 +157,17 @@ class BrokerProcess:
     def _running(self) -> ChildProcess:
         assert self._process is not None, f"broker {self.broker_id} was started"
         return self._process
+
+
+def stop_together(brokers: Sequence[BrokerProcess]) -> None:
+    """Controlled shutdowns side by side: brokers that hang take no longer than one of them."""
+    for broker in brokers:
+        broker.ask_to_stop()
+    give_up = time.monotonic() + STOP_LIMIT_S
+    for broker in brokers:
+        broker.await_end(max(0.0, give_up - time.monotonic()))
+    for broker in brokers:
+        broker.reap()
 
 
 class Cluster:
@@ -279,13 +298,8 @@ class Cluster:
     def stop(self) -> None:
         """Stop the brokers, the controller last: it moves leaders to those who stay; then ZooKeeper."""
         controller = self.controller
-        others = [broker for broker in self.brokers if broker.broker_id != controller]
-        for broker in others:
-            broker.ask_to_stop()
-        for broker in others:
-            broker.stop()
-        for broker in self.brokers:
-            broker.stop()  # The controller, if it is one of ours.
+        stop_together([broker for broker in self.brokers if broker.broker_id != controller])
+        stop_together(self.brokers)  # The controller, if it is one of ours.
         self.zookeeper.stop()
         self._cool_down()
         if self._lock is not None:

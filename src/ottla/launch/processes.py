@@ -1,16 +1,19 @@
 """Child processes that never outlive the process that started them."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ottla.launch.guard import pid_descriptor
 from ottla.launch.refusal import LaunchRefused
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -18,6 +21,8 @@ GRACE_S = 5.0
 FREEZE_LIMIT_S = 5.0
 KILLED = 128 + signal.SIGKILL
 _LOOK_AGAIN_S = 0.001
+_WAIT_AGAIN_S = 0.05
+_MAY_RAISE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ALONE = ("-P",)
 """Python does not look for modules in the current directory: a `random.py` there is not ours."""
 
@@ -31,6 +36,43 @@ def is_frozen(pid: int) -> bool:
     except OSError:
         return False  # a thread, or the process, ended meanwhile
     return all(stat.rpartition(b") ")[2].startswith((b"T", b"t")) for stat in stats)
+
+
+def exit_code_of(process: "subprocess.Popen[bytes]") -> int | None:
+    """As ``poll``. Its lock would stay taken for ever if a handler of ours raised between its two ends."""
+    with _signals_later():
+        return process.poll()
+
+
+def await_end_of(process: "subprocess.Popen[bytes]", timeout_s: float | None = None) -> int | None:
+    """The exit code as soon as it has ended; None when that took longer than the time-out."""
+    give_up = None if timeout_s is None else time.monotonic() + timeout_s
+    descriptor = pid_descriptor(process.pid) if process.returncode is None else None
+    try:
+        while (code := exit_code_of(process)) is None:
+            left = None if give_up is None else give_up - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            if descriptor is None:
+                time.sleep(_WAIT_AGAIN_S if left is None else min(left, _WAIT_AGAIN_S))
+            else:
+                ended = select.poll()  # Not select: a large program may have thousands of descriptors.
+                ended.register(descriptor, select.POLLIN)
+                ended.poll(None if left is None else left * 1000)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+    return code
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Signals whose handlers may raise come when the block is left."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _MAY_RAISE)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class ChildProcess(ABC):
@@ -52,8 +94,15 @@ class ChildProcess(ABC):
         """Wait until it has ended; None when that took longer than the time-out."""
 
     @abstractmethod
+    def let_go(self) -> None:
+        """Have its guard ask it to end (SIGTERM), and make it end when the grace has passed."""
+
     def stop(self) -> int:
-        """Ask it to end (SIGTERM), make it end when the grace has passed; returns the exit code."""
+        """The same, to the end; returns the exit code."""
+        self.let_go()
+        code = self.wait()
+        assert code is not None, "whoever waits without a limit waits to the end"
+        return code
 
     def kill(self) -> int:
         """End it as a crash would (SIGKILL)."""
@@ -123,15 +172,11 @@ class GuardedProcess(ChildProcess):
         self.pid = int(rest)
 
     def exit_code(self) -> int | None:
-        return self._guard.poll()
+        return exit_code_of(self._guard)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        try:
-            return self._guard.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
+        return await_end_of(self._guard, timeout_s)
 
-    def stop(self) -> int:
+    def let_go(self) -> None:
         if self._guard.stdin is not None:
             self._guard.stdin.close()
-        return self._guard.wait()

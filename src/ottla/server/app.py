@@ -63,7 +63,7 @@ def read_config(path: Path, overrides: Mapping[str, str] | None = None) -> Broke
         raise BrokerRefused(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise BrokerRefused(f"{path} is not UTF-8 text") from None
-    file = read_broker_file({**parse_properties(text), **(overrides or {})}, _host_name())
+    file = read_broker_file({**parse_properties(text), **(overrides or {})}, _host_name)
     if file.config is None:
         problems = "\n".join(f"  {problem}" for problem in file.problems)
         raise BrokerRefused(f"{path} has settings that Ottla cannot run with:\n{problems}")
@@ -72,6 +72,7 @@ def read_config(path: Path, overrides: Mapping[str, str] | None = None) -> Broke
 
 
 def _host_name() -> str:
+    """Asked for only where it is advertised: a name server that does not answer costs many seconds."""
     return socket.getfqdn() or "localhost"
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ottla.broker.node import Node
@@ -107,11 +107,22 @@ class Edge:
         self._is_performing = True
         try:
             while outputs := self._take_outputs():
-                for output in outputs:
-                    self._perform_by_type[type(output)](output)
+                left = iter(outputs)
+                while not self._have_performed(left):
+                    pass
         finally:
             self._is_performing = False
         self._ticker.aim(self.node.next_deadline_ms())
+
+    def _have_performed(self, outputs: Iterator[Output]) -> bool:
+        """Whether all went well; one that fails must not take along those behind it, which may be the end."""
+        try:
+            for output in outputs:
+                self._perform_by_type[type(output)](output)
+        except Exception as error:
+            self._node_failed("output", error)
+            return False
+        return True
 
     def _take_outputs(self) -> list[Output]:
         try:

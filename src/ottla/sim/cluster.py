@@ -131,7 +131,7 @@ class Cluster:
             "log.cleaner.backoff.ms": "3000",
             **self.shape.settings,
         }
-        file = read_broker_file(settings, host)
+        file = read_broker_file(settings, lambda: host)
         assert file.config is not None, file.problems
         return file.config
 

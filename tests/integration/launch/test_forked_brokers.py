@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from ottla.launch.forking.forked import ForkedProcess, WarmProcess
 from ottla.launch.ports import free_ports
+from ottla.launch.processes import is_frozen
 from ottla.launch.refusal import LaunchRefused
 from support.running.waiting import wait_until
 
@@ -161,3 +163,18 @@ def test_a_warm_process_that_cannot_import_says_why(
     with pytest.raises(LaunchRefused, match=r"msgspec is broken.*its output is .*warm\.out"):
         warm.fork([str(settings)], output=tmp_path / "broker.log", grace_s=2.0)
     warm.stop()
+
+
+def test_a_frozen_one_ends_all_the_same(tmp_path: Path) -> None:
+    warm = WarmProcess(tmp_path / "warm.out")
+    os.kill(warm._process.pid, signal.SIGSTOP)
+    wait_until(lambda: is_frozen(warm._process.pid), "the signal has come")
+    stopping = Thread(target=warm.stop, daemon=True)
+
+    stopping.start()
+    stopping.join(30)
+
+    ended = not stopping.is_alive()
+    with suppress(ProcessLookupError):
+        os.kill(warm._process.pid, signal.SIGCONT)
+    assert ended

@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -196,3 +198,46 @@ def test_what_the_command_had_started_ends_with_it(tmp_path: Path) -> None:
         process.stop()
 
     wait_until(lambda: not is_running(below), "the other has ended too")
+
+
+class _Asked(Exception):
+    """What a handler raises: somebody pressed Ctrl-C."""
+
+
+class SignalledLock:
+    """The lock of a Popen, on which a signal comes as soon as it is taken."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+        self.release = lock.release
+        self.__enter__, self.__exit__ = lock.__enter__, lock.__exit__
+
+    def acquire(self, *arguments: bool) -> bool:
+        is_taken: bool = self._lock.acquire(*arguments)
+        signal.raise_signal(signal.SIGTERM)
+        return is_taken
+
+
+@pytest.mark.parametrize("wait", [GuardedProcess.exit_code, lambda process: process.wait(0.05)])
+def test_a_signal_in_the_midst_of_a_look_leaves_nothing_behind_that_the_end_would_wait_for(
+    tmp_path: Path, wait: Callable[[GuardedProcess], int | None]
+) -> None:
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        raise _Asked
+
+    process = GuardedProcess(SLEEP, output=tmp_path / "out")
+    popen: Any = process._guard
+    real = popen._waitpid_lock
+    before = signal.signal(signal.SIGTERM, ask)
+    try:
+        popen._waitpid_lock = SignalledLock(real)
+        with pytest.raises(_Asked):
+            wait(process)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        popen._waitpid_lock = real
+        is_left = real.acquire(blocking=False)
+        real.release()
+        process.stop()
+
+    assert is_left, "the next wait would never end"

@@ -239,10 +239,19 @@ def test_several_listeners_are_told_apart_by_name() -> None:
 
 
 def test_a_listener_on_every_address_advertises_the_hosts_name() -> None:
-    file = read_broker_file({**SOUND, "listeners": "PLAINTEXT://:9092"}, host_name="me.example")
+    file = read_broker_file({**SOUND, "listeners": "PLAINTEXT://:9092"}, host_name=lambda: "me.example")
 
     assert file.config is not None
     assert file.config.listeners.advertised_listeners == (Endpoint("PLAINTEXT", "me.example", 9092),)
+
+
+def test_nobody_asks_a_name_server_where_every_listener_has_its_address() -> None:
+    def ask() -> str:
+        raise AssertionError("a name server that does not answer would hold up the start")
+
+    file = read_broker_file({**SOUND, "listeners": "PLAINTEXT://127.0.0.1:9092"}, host_name=ask)
+
+    assert file.config is not None
 
 
 def test_dynamic_settings_lie_over_the_file_layer_by_layer() -> None:

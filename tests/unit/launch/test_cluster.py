@@ -14,8 +14,9 @@ import pytest
 
 from ottla.launch import cluster as launch
 from ottla.launch import kafka_probe
-from ottla.launch.cluster import BrokerProcess, Cluster
+from ottla.launch.cluster import STOP_LIMIT_S, BrokerProcess, Cluster
 from ottla.launch.kafka_probe import ClusterSeen
+from ottla.launch.processes import KILLED
 from ottla.launch.refusal import LaunchRefused
 from ottla.testing.cluster import ClusterUnderTest
 from support.running.waiting import wait_until
@@ -37,8 +38,11 @@ class Process:
     def freeze(self) -> None:
         self.send(signal.SIGSTOP)
 
-    def wait(self, _seconds: float) -> int:
+    def wait(self, _seconds: float) -> int | None:
         return 0
+
+    def let_go(self) -> None:
+        pass
 
     def stop(self) -> int:
         return 0
@@ -141,3 +145,44 @@ def test_a_cluster_under_test_is_whole_again_after_a_pause(
     under_test.restore()
 
     assert awaited == [ALL]
+
+
+def test_brokers_that_hang_are_ended_side_by_side(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other they would take longer than `ottla down` waits."""
+    done: list[tuple[str, int]] = []
+    waited: list[float] = []
+
+    class Hanging(Process):
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+            self.is_over = False
+
+        def exit_code(self) -> int | None:
+            return KILLED if self.is_over else None
+
+        def wait(self, seconds: float) -> None:
+            now[0] += seconds
+            waited.append(seconds)
+
+        def let_go(self) -> None:
+            done.append(("let go", self.number))
+
+        def stop(self) -> int:
+            done.append(("gone", self.number))
+            self.is_over = True
+            return KILLED
+
+    now = [100.0]
+    monkeypatch.setattr(launch, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    everyone_sees(monkeypatch, {0, 1, 2}, 2)
+    hanging: list[Any] = [Hanging(number) for number in range(3)]
+    for broker, process in zip(cluster.brokers, hanging, strict=True):
+        broker._process = process
+
+    cluster.stop()
+
+    assert done[:4] == [("let go", 0), ("let go", 1), ("gone", 0), ("gone", 1)]
+    assert sum(waited[:2]) == STOP_LIMIT_S
+    assert signal.SIGUSR1 in hanging[0].sent
+    assert hanging[2].is_over

@@ -1,7 +1,7 @@
 """Listener names, addresses and protocols: the settings that people trip over most."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.config.areas import ListenersConfig
@@ -24,9 +24,9 @@ class ListenersRead:
 
 
 def read_listeners(
-    values: Mapping[str, Value], host_name: str, properties: Mapping[str, str] | None = None
+    values: Mapping[str, Value], host_name: Callable[[], str], properties: Mapping[str, str] | None = None
 ) -> ListenersRead:
-    """Bring the listener settings together. ``host_name`` stands in where nothing is advertised, and
+    """Bring the listener settings together. ``host_name`` is asked where nothing is advertised, and
     ``properties`` hold what is set for single listeners."""
     read = ListenersRead()
     protocols = _read_protocol_map(str(values["listener.security.protocol.map"]), read.problems)
@@ -104,7 +104,9 @@ def _read_endpoints(
     return tuple(endpoints)
 
 
-def _advertise(listeners: tuple[Endpoint, ...], host_name: str, problems: list[str]) -> tuple[Endpoint, ...]:
+def _advertise(
+    listeners: tuple[Endpoint, ...], host_name: Callable[[], str], problems: list[str]
+) -> tuple[Endpoint, ...]:
     """Unless set, the listeners themselves, with the host's name for one that listens on every address."""
     for endpoint in listeners:
         if endpoint.host in ANY_ADDRESSES[1:]:
@@ -113,7 +115,7 @@ def _advertise(listeners: tuple[Endpoint, ...], host_name: str, problems: list[s
                 f" {endpoint.host}, where nobody can connect to: set advertised.listeners"
             )
     return tuple(
-        Endpoint(endpoint.listener, endpoint.host or host_name, endpoint.port, endpoint.security_protocol)
+        Endpoint(endpoint.listener, endpoint.host or host_name(), endpoint.port, endpoint.security_protocol)
         for endpoint in listeners
     )
 

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ottla.launch.processes import ALONE, KILLED, ChildProcess
+from ottla.launch.processes import ALONE, KILLED, ChildProcess, await_end_of, exit_code_of
 from ottla.launch.refusal import LaunchRefused
 
 IS_QUICKER = sys.platform == "linux"
@@ -42,7 +43,7 @@ class WarmProcess:
 
     @property
     def is_running(self) -> bool:
-        return self._process.poll() is None
+        return exit_code_of(self._process) is None
 
     def fork(self, arguments: list[str], *, output: Path, grace_s: float) -> "ForkedProcess":
         """A broker with these arguments; ``output`` gets what it prints."""
@@ -58,10 +59,11 @@ class WarmProcess:
             raise LaunchRefused(f"cannot start a broker: {self._why_not(error)}") from None
 
     def stop(self) -> None:
-        """End it; the brokers that it forked go on."""
+        """End it, even if it is frozen: it keeps nothing. The brokers that it forked go on."""
         self._control.close()
-        self._process.terminate()
-        self._process.wait()
+        if self.is_running:
+            os.kill(self._process.pid, signal.SIGKILL)
+        await_end_of(self._process)
 
     def _why_not(self, error: Exception) -> str:
         lines = self._output.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -75,7 +77,7 @@ class ForkedProcess(ChildProcess):
     def __init__(self, lifeline: socket.socket, output: Path) -> None:
         self.output = output
         self._lifeline = lifeline
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._told = b""
         self._code: int | None = None
         give_up = time.monotonic() + START_LIMIT_S
@@ -95,12 +97,9 @@ class ForkedProcess(ChildProcess):
                 break
         return self._code
 
-    def stop(self) -> int:
+    def let_go(self) -> None:
         with suppress(OSError):  # it has ended
             self._lifeline.shutdown(socket.SHUT_WR)
-        code = self.wait()
-        assert code is not None
-        return code
 
     def _listen(self, timeout_s: float | None) -> bool:
         """Wait for the guard's next words and take them; False when it told nothing new in time."""

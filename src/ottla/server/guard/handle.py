@@ -41,6 +41,8 @@ class GuardHandle:
         except OSError as error:
             self._miss(error.strerror or str(error))
             return
+        assert self._process.stdin is not None, "it was asked for"
+        os.set_blocking(self._process.stdin.fileno(), False)  # A frozen guard must not freeze its broker.
         self._watch(self._process.pid)
         self._tell(self._last)
         log.info("a guard watches this broker process=%d", self._process.pid)
@@ -59,7 +61,7 @@ class GuardHandle:
 
     def _tell(self, line: bytes) -> None:
         if line and self._process is not None and self._process.stdin is not None:
-            with suppress(OSError):  # It has ended: its descriptor tells so, too.
+            with suppress(OSError):  # It has ended (its descriptor tells so, too), or reads nothing.
                 os.write(self._process.stdin.fileno(), line)
 
     # ---- a guard that ends first

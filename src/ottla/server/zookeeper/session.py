@@ -325,21 +325,17 @@ class ZooKeeperClient:
         if self._is_pumping:
             return
         self._is_pumping = True
-        while True:
-            self._flush()
-            events = self._session.events()
-            if not events:
-                break
-            for event in events:
-                try:
-                    self._perform(event)
-                except Exception as problem:
-                    # A listener that fails must cost neither the connection nor the events behind it.
-                    self._loop.call_exception_handler(
-                        {"message": f"a ZooKeeper listener failed on {event}", "exception": problem}
-                    )
-        self._is_pumping = False
-        self._set_timer()
+        try:
+            while True:
+                self._flush()
+                events = self._session.events()
+                if not events:
+                    break
+                for event in events:
+                    self._perform_guarded(event)
+        finally:  # A session that is not driven any more would neither live nor end.
+            self._is_pumping = False
+            self._set_timer()
 
     def _flush(self) -> None:
         connection = self._connection
@@ -347,6 +343,15 @@ class ZooKeeperClient:
             data = self._session.bytes_to_send(self._now_ms())
             if data:
                 connection.write(data)
+
+    def _perform_guarded(self, event: object) -> None:
+        """A listener that fails must cost neither the connection nor the events behind it."""
+        try:
+            self._perform(event)
+        except Exception as problem:
+            self._loop.call_exception_handler(
+                {"message": f"a ZooKeeper listener failed on {event}", "exception": problem}
+            )
 
     def _perform(self, event: object) -> None:
         match event:
