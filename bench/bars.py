@@ -30,6 +30,11 @@ BROKER = {
     "latency acks=all p99, us": Bar("<=", 0.8),
     "memory after load, MB": Bar("<=", 100, "ours"),
 }
+QUICK = {
+    "produce 1 KiB acks=1, user us a request": Bar("<=", 40, "ours"),
+    "produce 16 KiB RF 3 acks=all, user ms a MB": Bar("<=", 7, "ours"),
+    "memory after load, MB": Bar("<=", 60, "ours"),
+}
 GROUPS = {
     "stable group, s": Bar("<=", 1.0),
     "load, s": Bar("<=", 3.0),

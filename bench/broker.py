@@ -1,6 +1,7 @@
 """Produce, consume and latency through librdkafka: three Ottla brokers beside three warm Apache brokers."""
 
 import argparse
+import json
 import shutil
 import socket
 import subprocess
@@ -92,8 +93,8 @@ def load(side: Side, topic: str, megabytes: int) -> float:
     leaders = [f"{partition}={address}" for partition, address in side.leaders(topic).items()]
     batches = megabytes * 1_000_000 // BATCH_BYTES
     command = [sys.executable, str(Path(__file__).parent / "_load.py"), topic, str(batches), *leaders]
-    seconds, _, sent = map(float, subprocess.check_output(command, text=True).split())
-    return sent * BATCH_BYTES / 1e6 / seconds
+    seen = json.loads(subprocess.check_output(command, text=True))
+    return float(seen["requests"] * BATCH_BYTES / 1e6 / seen["seconds"])
 
 
 def latency(bootstrap: str, topic: str, count: int, acks: str) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ottla.broker import apis
 from ottla.broker.apis.cluster import api_versions
-from ottla.broker.clients.connections import Connection, Connections
+from ottla.broker.clients.connections import NUMBER_END, Connection, Connections
 from ottla.broker.clients.fetch_context import FetchContext
 from ottla.broker.clients.fetch_session import FetchSessions
 from ottla.broker.clients.logins import Logins
@@ -65,6 +65,9 @@ class Node:
     The edge calls one ``on_…`` method per happening, then ``take_outputs`` and performs those in order.
     Frames are lent for the length of the call: whoever needs bytes longer copies or stores them.
     """
+
+    serves_plainly = True
+    """Nobody asks before each request whether it is allowed, or counts it: plain ones go the short way."""
 
     def __init__(
         self, config: BrokerConfig, clock: Clock, disk: Disk, random: Random, secrets: Random | None = None
@@ -234,6 +237,11 @@ class Node:
                 return
         if connection.is_closed or connection.is_doomed:
             return
+        if self.serves_plainly:
+            for end in connection.plain_ends:
+                plain = connection.plain.get(bytes(frame[NUMBER_END:end]))
+                if plain is not None and plain.serve(connection, frame):
+                    return
         if connection.must_wait(frame):
             connection.hold(frame)
         else:
@@ -277,6 +285,8 @@ class Node:
             connection.close(f"malformed request: {malformed}")
             return
         response = api.handle(self, request, body)
+        if api.learn is not None and connection.learns and self.serves_plainly:
+            api.learn(self, request, body)
         if response is not None:
             request.reply(response)
 

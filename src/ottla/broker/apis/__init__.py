@@ -16,29 +16,36 @@ from ottla.wire.keys import ApiKey
 class Api:
     """One line of the list; the versions are the advertised ones, both ends included."""
 
-    __slots__ = ("_handler", "handle", "key", "max_version", "min_version", "request")
+    __slots__ = ("_handler", "_plain", "handle", "key", "learn", "max_version", "min_version", "request")
 
-    def __init__(self, key: ApiKey, min_version: int, max_version: int, handler: str) -> None:
-        """``handler`` is ``room.module`` or ``room.module:function``; without a name it is ``handle``."""
+    def __init__(
+        self, key: ApiKey, min_version: int, max_version: int, handler: str, plain: str | None = None
+    ) -> None:
+        """``handler`` is ``room.module`` or ``room.module:function``; without a name it is ``handle``.
+        ``plain`` is the module whose ``learn`` looks at a request that was served, for others like it."""
         self.key = key
         self.min_version = min_version
         self.max_version = max_version
         self.request: Any = None
         self.handle: Callable[[Any, Any, Any], Any] = self._load_and_handle
+        self.learn: Callable[[Any, Any, Any], None] | None = None
         self._handler = handler
+        self._plain = plain
 
     def load(self) -> None:
         """Import what the API needs."""
         module, _, function = self._handler.partition(":")
         self.request = message_classes(self.key)[0]
         self.handle = getattr(import_module(f"{__name__}.{module}"), function or "handle")
+        if self._plain is not None:
+            self.learn = import_module(f"{__name__}.{self._plain}").learn
 
     def _load_and_handle(self, node: Any, request: Any, body: Any) -> Any:
         raise AssertionError("an API is loaded before its first request is decoded")
 
 
 APIS: tuple[Api, ...] = (
-    Api(ApiKey.PRODUCE, 0, 11, "data.produce"),
+    Api(ApiKey.PRODUCE, 0, 11, "data.produce", plain="data.plain_produce"),
     Api(ApiKey.FETCH, 0, 17, "data.fetch"),
     Api(ApiKey.LIST_OFFSETS, 0, 9, "data.list_offsets"),
     Api(ApiKey.METADATA, 0, 12, "cluster.metadata"),

@@ -1,5 +1,6 @@
 """Answers that wait for replication: produce requests with acks=all, and DeleteRecords."""
 
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from ottla.broker.clients.connections import Connection
@@ -7,6 +8,7 @@ from ottla.broker.clients.request import Request
 from ottla.broker.replicas.partition import Partition
 from ottla.broker.runtime.parked import Waiting
 from ottla.model.errors import ErrorCode
+from ottla.storage.log.outcomes import Appended
 from ottla.wire.apis.delete_records import DeleteRecordsPartitionResult, DeleteRecordsResponse
 from ottla.wire.apis.produce import PartitionProduceResponse, ProduceResponse
 
@@ -98,6 +100,50 @@ class ProducedBatch:
             self.is_over = True
             self.result.error_code = error_code
             self._parked.settled(self)
+
+
+class ParkedBatch:
+    """A produce request of one batch that is written, but not yet committed everywhere."""
+
+    __slots__ = ("_answer", "_waiting", "_written", "deadline_ms", "end_offset", "is_over", "request")
+
+    def __init__(
+        self,
+        waiting: Waiting,
+        request: Request,
+        written: Appended,
+        answer: Callable[[int, int, Appended], bytes],
+    ) -> None:
+        """``answer`` encodes it, given the request's number, an error or 0, and where the batch is."""
+        self._waiting = waiting
+        self._answer = answer
+        self._written = written
+        self.request = request
+        self.end_offset = written.last_offset + 1
+        self.deadline_ms = 0
+        self.is_over = False
+
+    @property
+    def connection(self) -> Connection:
+        return self.request.connection
+
+    def settled(self, error_code: int) -> None:
+        """The records are committed (0), or will not be by this leader."""
+        if not self.is_over:
+            self._waiting.deadlines.remove(self)
+            self._reply(error_code)
+
+    def expire(self) -> None:
+        """The request timed out; its records may still be committed later."""
+        self._reply(_TIMED_OUT)
+
+    def abandon(self) -> None:
+        self.is_over = True
+
+    def _reply(self, error_code: int) -> None:
+        self.is_over = True
+        request = self.request
+        request.reply_encoded([self._answer(request.correlation_id, error_code, self._written)])
 
 
 class ParkedDelete(_Parked["DeletedRecords"]):

@@ -6,6 +6,7 @@ their order, and each waits for its own replicas.
 """
 
 from collections import deque
+from typing import Protocol
 
 from ottla.broker.clients.request import Request
 from ottla.broker.outputs import Buffer, Close, Output, PauseReading, ResumeReading, TakeHeld, Write
@@ -23,13 +24,27 @@ OWED_BYTES_MAX = 128 * 1024 * 1024
 _PRODUCE_KEY = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
+PLAIN_MAX = 64
+PLAIN_ENDS_MAX = 4
+"""How many beginnings of plain requests are known of one connection, and of how many lengths."""
+
+NUMBER_END = 8
+"""Where API, version and number of a request end."""
+
+
+class PlainCase(Protocol):
+    """The short way for requests that differ in little."""
+
+    def serve(self, connection: "Connection", frame: memoryview) -> bool:
+        """Whether the request was served; if not, nothing has been done."""
+
+
 class Connection:
     """One client. ``owed`` are its requests without an answer sent, in the order they came, and ``held`` are
     those behind them that nobody has looked at yet."""
 
     __slots__ = (
         "_is_paused",
-        "_meter",
         "_outputs",
         "held",
         "host",
@@ -37,10 +52,14 @@ class Connection:
         "is_closed",
         "is_doomed",
         "is_privileged",
+        "learns",
         "listener",
         "login",
+        "meter",
         "owed",
         "owed_bytes",
+        "plain",
+        "plain_ends",
     )
 
     def __init__(
@@ -65,18 +84,35 @@ class Connection:
         """It will be closed as soon as what came before is answered; nothing more is taken from it."""
         self.login: ServerLogin | None = None
         """How its client says who it is; None where nobody asks."""
+        self.meter = meter
+        self.learns = True
+        """Its requests are looked at for plain ones."""
+        self.plain: dict[bytes, PlainCase] = {}
+        """Who serves the requests that begin so; beginnings are counted from behind the number."""
+        self.plain_ends: tuple[int, ...] = ()
+        """Where the beginnings end."""
         self._outputs = outputs
-        self._meter = meter
         self._is_paused = False
 
     def accept(self, request: Request) -> None:
         """A request takes its place; past the limits nothing more is read until it goes down."""
-        if self._meter is not None:
-            self._meter.came(request)
+        if self.meter is not None:
+            self.meter.came(request)
         self.owed.append(request)
         self.owed_bytes += request.size
         if len(self.owed) > OWED_REQUESTS_MAX or self.owed_bytes > OWED_BYTES_MAX:
             self._pause()
+
+    def learn_plain(self, beginning: bytes, case: "PlainCase") -> None:
+        """Requests that begin so have a short way from now on. A client that writes them differently from
+        us, or to more partitions than are worth the memory, is served in the long way."""
+        if beginning in self.plain or len(self.plain) >= PLAIN_MAX or len(self.plain_ends) >= PLAIN_ENDS_MAX:
+            self.learns = False
+            return
+        self.plain[beginning] = case
+        end = NUMBER_END + len(beginning)
+        if end not in self.plain_ends:
+            self.plain_ends += (end,)
 
     def must_wait(self, frame: Buffer) -> bool:
         """Whether a request has to wait until others of this connection are answered."""
@@ -115,8 +151,8 @@ class Connection:
         while owed and (answer := owed[0].answer) is not None:
             done = owed.popleft()
             self.owed_bytes -= done.size
-            if self._meter is not None:
-                self._meter.answered(done, sum(map(len, answer)))
+            if self.meter is not None:
+                self.meter.answered(done, sum(map(len, answer)))
             parts += answer
             if done.hang_up_reason is not None:
                 self._write(parts)

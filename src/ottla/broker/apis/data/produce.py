@@ -16,6 +16,7 @@ from ottla.model.ids import TopicPartition
 from ottla.model.internal_topics import INTERNAL_TOPICS
 from ottla.records.batch import TRANSACTIONAL_BIT, BatchHeader, Buffer
 from ottla.records.validate import Refused, parse_produced
+from ottla.storage.log.outcomes import Appended, Duplicate
 from ottla.wire.apis.leader_hint import LeaderIdAndEpoch, NodeEndpoint
 from ottla.wire.apis.produce import (
     BatchIndexAndErrorMessage,
@@ -91,7 +92,22 @@ def _handle_one(node: Node, request: Request, body: ProduceRequest, batch: Batch
     if acks == 1 and written is not None:
         return ProduceResponse([TopicProduceResponse(batch.topic, [result])])
     waits = [(*written, result)] if acks == -1 and written is not None else []
-    return _finish(node, request, body, [(batch, result)], waits)
+    return _finish(node, request, acks, body.timeout_ms, [(batch, result)], waits)
+
+
+def answer_one(
+    node: Node,
+    request: Request,
+    acks: int,
+    timeout_ms: int,
+    batch: Batch,
+    partition: Partition,
+    outcome: Appended | Duplicate | Refused,
+) -> ProduceResponse | None:
+    """The answer to a request of one batch, whatever came of its append; None if it waits."""
+    result, written = _result(node, batch, partition, outcome)
+    waits = [(*written, result)] if acks == -1 and written is not None else []
+    return _finish(node, request, acks, timeout_ms, [(batch, result)], waits)
 
 
 def _handle_any(node: Node, request: Request, body: ProduceRequest) -> ProduceResponse | None:
@@ -115,7 +131,7 @@ def _handle_any(node: Node, request: Request, body: ProduceRequest) -> ProduceRe
         spoiled = _refuse_transaction(body, batches)
     if spoiled is not None:
         results = [(batch, _refusal(batch.partition, spoiled, -1)) for batch in batches]
-        return _finish(node, request, body, results, [])
+        return _finish(node, request, body.acks, body.timeout_ms, results, [])
     tokens: Tokens | None = None
     if is_transactional and node.config.transactions.transaction_partition_verification_enable:
         tokens = _begin_verification(node, batches)
@@ -156,7 +172,7 @@ def _append_all(
         results.append((batch, result))
         if acks == -1 and written is not None:
             waits.append((*written, result))
-    return _finish(node, request, body, results, waits)
+    return _finish(node, request, body.acks, body.timeout_ms, results, waits)
 
 
 def _append(
@@ -177,12 +193,19 @@ def _append(
     else:
         assert not isinstance(token, Refused), "what was not verified was refused"
         outcome = partition.append(records, header, acks, verification=token, must_be_verified=True)
+    return _result(node, batch, partition, outcome)
+
+
+def _result(
+    node: Node, batch: Batch, partition: Partition, outcome: Appended | Duplicate | Refused
+) -> tuple[PartitionProduceResponse, tuple[Partition, int] | None]:
     if isinstance(outcome, Refused):
-        node.producer_order.note_refused(partition.name, header, outcome)
+        assert not isinstance(batch.header, Refused), "what has no header was never appended"
+        node.producer_order.note_refused(partition.name, batch.header, outcome)
         log_start_offset = partition.log.log_start_offset if outcome.while_appending else -1
-        return _refusal(index, outcome, log_start_offset), None
+        return _refusal(batch.partition, outcome, log_start_offset), None
     result = PartitionProduceResponse(
-        index, 0, outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset
+        batch.partition, 0, outcome.base_offset, outcome.log_append_time_ms, outcome.log_start_offset
     )
     return result, (partition, outcome.last_offset + 1)
 
@@ -213,11 +236,12 @@ def _find(
 def _finish(
     node: Node,
     request: Request,
-    body: ProduceRequest,
+    acks: int,
+    timeout_ms: int,
     results: list[tuple[Batch, PartitionProduceResponse]],
     waits: list[tuple[Partition, int, PartitionProduceResponse]],
 ) -> ProduceResponse | None:
-    if body.acks == 0:
+    if acks == 0:
         _finish_silently(request, results)
         return None
     response = _response(node, request, results)
@@ -233,7 +257,7 @@ def _finish(
         parked.wait_for(partition, end_offset, result)
     if parked is None:
         return response
-    node.waiting.deadlines.add(parked, max(0, body.timeout_ms))
+    node.waiting.deadlines.add(parked, max(0, timeout_ms))
     return None
 
 
