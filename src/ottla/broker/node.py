@@ -49,6 +49,7 @@ from ottla.broker.topics.creation import TopicCreation
 from ottla.config.areas import BrokerConfig
 from ottla.model.errors import MalformedRequest
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.security.principal import ANONYMOUS, Principal
 from ottla.storage.directories.log_dirs import LogDirs
 from ottla.storage.disk.port import Disk
 from ottla.wire.codec import decode
@@ -95,6 +96,7 @@ class Node:
             broker_id=lambda: self.identity.broker_id,
             request_timeout_ms=config.connections.request_timeout_ms,
             address_of=self.inter_broker_address,
+            listener=config.listeners.inter_broker_listener_name,
             login=config.listeners.logins.get(config.listeners.inter_broker_listener_name),
             make_nonce=self._nonce,
         )
@@ -224,9 +226,11 @@ class Node:
 
     # ---- clients
 
-    def on_client_connected(self, connection_id: int, listener: str, host: str) -> None:
-        """A client came in through that listener."""
-        self.logins.connected(self.connections.connected(connection_id, listener, host))
+    def on_client_connected(
+        self, connection_id: int, listener: str, host: str, principal: Principal = ANONYMOUS
+    ) -> None:
+        """A client came in through that listener; it may have shown a certificate that says who it is."""
+        self.logins.connected(self.connections.connected(connection_id, listener, host, principal))
 
     def on_request(self, connection_id: int, frame: memoryview) -> None:
         """One whole request, without its size; the frame is lent for the call."""

@@ -69,6 +69,8 @@ class OpenLink:
     link: int
     host: str
     port: int
+    listener: str = ""
+    """Which of its listeners that is: our own of that name says whether it is encrypted, and how."""
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ottla.config.tls.settings import TlsSettings
 from ottla.security.sasl.mechanisms import SaslLogin
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class ClientConfig:
     """Whether asking for a topic creates it, on brokers with ``auto.create.topics.enable``."""
     login: SaslLogin | None = None
     """As whom the client logs in; None where nobody asks (``security.protocol`` PLAINTEXT)."""
+    tls: TlsSettings | None = None
+    """How connections are encrypted; None where they are not."""
     response_bytes_max: int = 256 * 1024 * 1024
     """A larger response closes the connection. Kafka has no such setting."""
 

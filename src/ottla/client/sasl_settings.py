@@ -1,23 +1,21 @@
-"""``security.protocol``, ``sasl.mechanism`` and ``sasl.jaas.config``: as whom a client logs in."""
+"""``security.protocol``, ``sasl.…`` and ``ssl.…``: as whom a client logs in, and how it is encrypted."""
 
 from collections.abc import Mapping
 from typing import Final
 
+from ottla.config.tls.settings import OF_CLIENTS, TlsSettings, read_tls
 from ottla.security.jaas import JaasError, parse_jaas
 from ottla.security.sasl.mechanisms import MECHANISMS, MODULES, SaslLogin
 from ottla.security.secret import Secret
 
-NAMES: Final = frozenset({"security.protocol", "sasl.mechanism", "sasl.jaas.config"})
-PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
+NAMES: Final = OF_CLIENTS | {"security.protocol", "sasl.mechanism", "sasl.jaas.config"}
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def read_login(properties: Mapping[str, str]) -> SaslLogin | None:
-    """The login that Kafka's settings ask for; None with PLAINTEXT. ``ValueError`` says what is wrong with
+    """The login that Kafka's settings ask for; None without SASL. ``ValueError`` says what is wrong with
     them, and quotes no password."""
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"security.protocol={protocol} is not supported; {' and '.join(PROTOCOLS)} are")
-    if protocol == "PLAINTEXT":
+    if not _protocol(properties).startswith("SASL_"):
         return None
     mechanism = properties.get("sasl.mechanism", "GSSAPI")
     if mechanism not in MECHANISMS:
@@ -36,3 +34,21 @@ def read_login(properties: Mapping[str, str]) -> SaslLogin | None:
     if not entry.options.get("username") or not entry.options.get("password"):
         raise ValueError(f"sasl.jaas.config needs username and password: {example}")
     return SaslLogin(mechanism, entry.options["username"], Secret(entry.options["password"]))
+
+
+def read_encryption(properties: Mapping[str, str]) -> TlsSettings | None:
+    """The TLS that Kafka's settings ask for; None without. ``ValueError`` says what is wrong with them."""
+    if not _protocol(properties).endswith("SSL"):
+        return None
+    problems: list[str] = []
+    settings = read_tls(properties.get, problems)
+    if problems:
+        raise ValueError("; ".join(problems))
+    return settings
+
+
+def _protocol(properties: Mapping[str, str]) -> str:
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"security.protocol={protocol} is not supported; {', '.join(PROTOCOLS)} are")
+    return protocol

@@ -9,6 +9,7 @@ from functools import cache
 
 from ottla.config.group import GroupConfig
 from ottla.config.log import UNLIMITED, LogConfig
+from ottla.config.tls.settings import TlsSettings
 from ottla.model.cluster import Endpoint
 from ottla.security.sasl.mechanisms import SaslLogin
 from ottla.security.sasl.server_login import ListenerSasl
@@ -42,6 +43,8 @@ class ListenersConfig:
     """By listener: how its clients log in. On a listener that is not here nobody is asked."""
     logins: Mapping[str, SaslLogin] = field(default_factory=dict)
     """By listener: as whom this broker comes to that listener of the others."""
+    tls: Mapping[str, TlsSettings] = field(default_factory=dict)
+    """By listener: how its connections are encrypted. Those of a listener that is not here are not."""
 
 
 @cache

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.node import Node
 from ottla.broker.outputs import Exit, KeepSession
-from ottla.config.areas import BrokerConfig
+from ottla.config.areas import BrokerConfig, ListenersConfig
 from ottla.config.broker_file import BrokerFile, read_broker_file
 from ottla.config.properties import parse_properties
+from ottla.config.tls.contexts import TlsRefused, why_not_each_other
 from ottla.model.cluster import Endpoint
 from ottla.server.edge import Edge
 from ottla.server.guard.handle import GuardHandle
@@ -27,6 +28,8 @@ from ottla.server.guard.kept_session import end_kept_session, keep_session
 from ottla.server.listener import ClientConnection, Listener
 from ottla.server.open_files import raise_open_files_limit, warn_about_open_files
 from ottla.server.timers import SystemClock
+from ottla.server.tls.doors import TlsDoors
+from ottla.server.tls.layer import TlsLayer
 from ottla.server.zookeeper.session import ZooKeeperClient, ZooKeeperUnavailable
 from ottla.storage.disk.port import OsDisk
 
@@ -38,6 +41,8 @@ log = logging.getLogger(__name__)
 DRAIN_SECONDS_MAX = 2.0
 REACH_SECONDS_MAX = 3.0
 IDLE_LOOK_SECONDS_MAX = 10.0
+STORES_LOOK_SECONDS = 2.0
+"""How soon files of certificates that were replaced are taken up."""
 LOOPBACK = ("localhost", "127.", "::1")
 
 
@@ -81,7 +86,11 @@ def _warn_about(file: BrokerFile, config: BrokerConfig) -> None:
         log.warning("unknown settings are ignored names=%s", ",".join(file.unknown))
     if file.without_effect:
         log.warning("settings without effect in Ottla names=%s", ",".join(file.without_effect))
-    open_listeners = [e for e in config.listeners.listeners if not e.host.startswith(LOOPBACK)]
+    open_listeners = [
+        e
+        for e in config.listeners.listeners
+        if not e.host.startswith(LOOPBACK) and e.listener not in config.listeners.tls
+    ]
     if open_listeners:
         log.warning(
             "listeners without encryption are open to other machines listeners=%s",
@@ -96,6 +105,26 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
+
+
+def open_doors(listeners: ListenersConfig) -> TlsDoors:
+    """The TLS of all listeners; ``BrokerRefused`` if stores are not sound, or brokers would not accept
+    each other with stores like ours."""
+    try:
+        doors = TlsDoors(listeners.tls)
+    except TlsRefused as refused:
+        raise BrokerRefused(str(refused)) from None
+    for name in {listeners.inter_broker_listener_name, listeners.control_plane_listener_name}:
+        if name is None or name not in doors:
+            continue
+        host = next(each.host for each in listeners.advertised_listeners if each.listener == name)
+        why = why_not_each_other(listeners.tls[name], doors.material(name), host)
+        if why is not None:
+            raise BrokerRefused(
+                f"brokers would not accept each other on the listener {name}: with its stores, and as {host}:"
+                f" {why}; see ssl.truststore and the names (SAN) in the certificate"
+            )
+    return doors
 
 
 def end_signals() -> list[signal.Signals]:
@@ -115,15 +144,18 @@ class BrokerProcess:
         self.edge: Edge
         self._metrics: MetricsEndpoint | None = None
         self._guard: GuardHandle | None = None
+        self._tls: TlsDoors
         self._is_asked_to_end = False
 
     async def run(self) -> int:
         """Serve until the node is done; the exit code is the node's."""
+        self._tls = open_doors(self._given.listeners)
         self._bind()
         loop = asyncio.get_running_loop()
         clock = SystemClock()
         node = Node(self.config, clock, OsDisk(), random.Random(), random.SystemRandom())
         self.edge = Edge(loop, node, clock)
+        self.edge.tls = self._tls
         self.edge.on_accept = self._accept
         self.edge.on_refuse = self._refuse
         self.edge.on_keep_session = self._keep_session
@@ -233,15 +265,27 @@ class BrokerProcess:
     async def _open_listeners(self) -> None:
         backlog = self.config.connections.socket_listen_backlog_size
         for listener in self._listeners:
-            make = partial(ClientConnection, self.edge, listener.endpoint.listener)
-            await listener.open(self.edge.loop, make, backlog)
+            await listener.open(self.edge.loop, self._maker(listener.endpoint.listener), backlog)
         addresses = ",".join(f"{e.listener}://{e.host}:{e.port}" for e in self.config.listeners.listeners)
         log.info("listening broker=%d listeners=%s", self.edge.node.broker_id, addresses)
         warn_about_open_files(len(self.edge.node.log_dirs.logs))
         self._tidy_memory()
         self._spawn(self._tend_idle_clients())
+        if self._tls:
+            self._spawn(self._look_at_stores())
         for endpoint in self.config.listeners.advertised_listeners:
             self._spawn(self._check_reach(endpoint))
+
+    def _maker(self, listener: str) -> Callable[[], asyncio.BaseProtocol]:
+        if listener not in self._tls:
+            return partial(ClientConnection, self.edge, listener)
+        context = partial(self._tls.server, listener)
+        return lambda: TlsLayer(self.edge.loop, context, ClientConnection(self.edge, listener, True))
+
+    async def _look_at_stores(self) -> None:
+        while True:
+            await asyncio.sleep(STORES_LOOK_SECONDS)
+            self._tls.look()
 
     @staticmethod
     def _tidy_memory() -> None:

@@ -28,10 +28,14 @@ from ottla.broker.outputs import (
 )
 from ottla.broker.runtime.log_limit import LogLimit
 from ottla.model.errors import InvariantBroken, MalformedRequest
+from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.shown import shown
+from ottla.security.tls.dn import subject_of
 from ottla.server.address_limits import AddressLimits
 from ottla.server.listener import ClientConnection
 from ottla.server.peers import PeerConnection
 from ottla.server.timers import SystemClock, Ticker
+from ottla.server.tls.doors import TlsDoors
 from ottla.server.worker import Worker
 from ottla.server.zookeeper.session import ZooKeeperClient
 from ottla.zookeeper.ops import (
@@ -73,6 +77,7 @@ class Edge:
         self._refusals = LogLimit(loop.time)
         self._hang_ups = LogLimit(loop.time)
         self._peers: dict[int, PeerConnection] = {}
+        self.tls = TlsDoors({})
         self._zk: ZooKeeperClient | None = None
         self._early: list[SessionEvent] = []
         self._worker = Worker(loop, self._work_done)
@@ -162,9 +167,37 @@ class Edge:
         client.id = self._next_client
         self._clients[client.id] = client
         self._clients_by_host[client.host] += 1
-        self._guarded("connect", self.node.on_client_connected, client.id, client.listener, client.host)
-        self.end_turn()
+        if not client.is_encrypted:
+            self._come_in(client, ANONYMOUS)
         return True
+
+    def _come_in(self, client: ClientConnection, principal: Principal) -> None:
+        self._guarded(
+            "connect", self.node.on_client_connected, client.id, client.listener, client.host, principal
+        )
+        self.end_turn()
+
+    def secured(self, client: ClientConnection, certificate: bytes | None) -> None:
+        """A client's TLS handshake is done: the node hears of it, and who it is by its certificate."""
+        principal = ANONYMOUS
+        if certificate is not None and client.listener not in self.node.config.listeners.sasl:
+            subject = subject_of(certificate)
+            name = self.node.config.listeners.tls[client.listener].mapping.name_of(subject)
+            if name is None:
+                why = f"no rule of ssl.principal.mapping.rules fits {shown(subject)}"
+                self._hang_up(client, f"{why} listener={client.listener}")
+                return
+            principal = Principal("User", name)
+        self._come_in(client, principal)
+
+    def handshake_failed(self, client: ClientConnection, reason: str) -> None:
+        """A client did not get through the TLS handshake."""
+        left_out = self._hang_ups.take()
+        if left_out is not None:
+            log.warning(
+                "TLS handshake failed client=%s listener=%s reason=%s left_out=%d",
+                client.host, client.listener, shown(reason), left_out,
+            )  # fmt: skip
 
     def first_frame_bytes_max(self, listener: str) -> int:
         """The largest request that a new connection may send, before a login if the listener wants one."""
@@ -280,7 +313,7 @@ class Edge:
 
     def _open_link(self, output: OpenLink) -> None:
         peer = self._peers[output.link] = PeerConnection(self, output.link)
-        peer.open(output.host, output.port)
+        peer.open(output.host, output.port, self.tls.client(output.listener))
 
     def _send_on_link(self, output: SendOnLink) -> None:
         peer = self._peers.get(output.link)

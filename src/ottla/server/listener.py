@@ -35,13 +35,16 @@ class ClientConnection(asyncio.BufferedProtocol):
         "_transport",
         "host",
         "id",
+        "is_encrypted",
         "last_active",
         "listener",
     )
 
-    def __init__(self, edge: "Edge", listener: str) -> None:
+    def __init__(self, edge: "Edge", listener: str, is_encrypted: bool = False) -> None:
         self._edge = edge
         self.listener = listener
+        self.is_encrypted = is_encrypted
+        """The node hears of the client when its TLS handshake is done."""
         self.id = 0
         self.host = ""
         self.last_active = 0.0
@@ -61,6 +64,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH_BYTES)
         if not self._edge.admit(self):
             self._transport.abort()
+
+    def secured(self, certificate: bytes | None) -> None:
+        """The TLS handshake is done; the client's certificate says who it is, if it has shown one."""
+        self._edge.secured(self, certificate)
+
+    def handshake_failed(self, reason: str) -> None:
+        """The TLS layer closes the connection next."""
+        self._edge.handshake_failed(self, reason)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._receive.get_buffer()
@@ -159,7 +170,7 @@ class Listener:
         self.endpoint = Endpoint(endpoint.listener, endpoint.host, port, endpoint.security_protocol)
 
     async def open(
-        self, loop: asyncio.AbstractEventLoop, make: Callable[[], ClientConnection], backlog: int
+        self, loop: asyncio.AbstractEventLoop, make: Callable[[], asyncio.BaseProtocol], backlog: int
     ) -> None:
         """Let clients in."""
         self._server = await loop.create_server(make, sock=self._socket, backlog=backlog)

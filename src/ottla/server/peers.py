@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.outputs import Buffer
 from ottla.model.errors import MalformedRequest
+from ottla.security.tls.session import words_of
 from ottla.wire.framing import ReceiveBuffer
 
 if TYPE_CHECKING:
@@ -20,25 +22,29 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 class PeerConnection(asyncio.BufferedProtocol):
     """One connection to a peer. After ``forget`` it reports nothing more."""
 
-    __slots__ = ("_edge", "_link", "_opening", "_receive", "_transport")
+    __slots__ = ("_edge", "_is_encrypted", "_link", "_opening", "_receive", "_transport")
 
     def __init__(self, edge: "Edge", link: int) -> None:
         self._edge = edge
         self._link: int | None = link
+        self._is_encrypted = False
         self._receive = ReceiveBuffer(RESPONSE_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
 
-    def open(self, host: str, port: int) -> None:
-        """Begin to connect; the node hears the outcome."""
-        self._opening = self._edge.loop.create_task(self._open(host, port))
+    def open(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+        """Begin to connect, encrypted if a context is given; the node hears the outcome."""
+        self._is_encrypted = tls is not None
+        self._opening = self._edge.loop.create_task(self._open(host, port, tls))
 
-    async def _open(self, host: str, port: int) -> None:
+    async def _open(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._edge.loop.create_connection(lambda: self, host, port)
+                await self._edge.loop.create_connection(lambda: self, host, port, ssl=tls)
         except TimeoutError:
             self._lost(f"no connection to {host}:{port} within {CONNECT_TIMEOUT_S:.0f} s")
+        except ssl.SSLError as error:
+            self._lost(f"no TLS connection to {host}:{port}: {words_of(error)}")
         except (OSError, UnicodeError) as error:  # A name that no host can have is a UnicodeError.
             self._lost(f"no connection to {host}:{port}: {getattr(error, 'strerror', None) or error}")
 
@@ -76,7 +82,8 @@ class PeerConnection(asyncio.BufferedProtocol):
     def write(self, parts: list[Buffer]) -> None:
         """Send this."""
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.writelines(parts)
+            # Encrypted, each part would become a record of its own.
+            self._transport.writelines([b"".join(parts)] if self._is_encrypted else parts)
 
     def forget(self) -> None:
         """Close, and report nothing more."""

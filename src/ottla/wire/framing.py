@@ -26,6 +26,15 @@ FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's default of ``socket.request.max.bytes``."""
 
 
+_OTHER_PROTOCOLS: Final = {
+    b"\x16\x03": "; the other side speaks TLS and we do not: security.protocol",
+    b"\x15\x03": "; the other side speaks TLS and we do not: security.protocol",
+    b"GE": "; the other side speaks HTTP",
+    b"PO": "; the other side speaks HTTP",
+}
+"""How what is no frame at all begins."""
+
+
 class ReceiveBuffer:
     """The bytes of one connection that are not yet handled."""
 
@@ -81,7 +90,8 @@ class ReceiveBuffer:
             return None
         (size,) = _SIZE.unpack_from(self._buffer, start)
         if not 0 <= size <= self._frame_bytes_max:
-            raise MalformedRequest(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}")
+            other = _OTHER_PROTOCOLS.get(bytes(self._view[start : start + 2]), "")
+            raise MalformedRequest(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}{other}")
         stop = start + 4 + size
         if stop > self._end:
             self._need = 4 + size

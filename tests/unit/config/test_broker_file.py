@@ -67,11 +67,7 @@ def test_settings_of_parts_that_ottla_lacks_are_listed_when_they_differ_from_the
         ("client.quota.callback.class", "acme.Quotas"),
         ("max.connection.creation.rate", "5"),
         ("replica.selector.class", "acme.Selector"),
-        ("security.inter.broker.protocol", "SSL"),
         ("inter.broker.protocol.version", "2.8"),
-        ("listeners", "SASL_SSL://:9092"),
-        ("listeners", "SSL://:9092"),
-        ("security.inter.broker.protocol", "SASL_SSL"),
     ],
 )
 def test_a_setting_that_promises_what_ottla_does_not_do_refuses_the_start_by_name(

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ottla.broker.node import Node
+from ottla.security.principal import Principal
+from ottla.security.tls.stores import der_of
 from ottla.server.edge import Edge
 from ottla.server.listener import ClientConnection
 from ottla.server.timers import SystemClock
 from support.bench.node_bench import a_config
+from support.security.tls import of_alice
 
 THREE_LISTENERS = {
     "listeners": "CLIENTS://one:9092,BROKERS://one:9093,CONTROL://one:9094",
@@ -26,9 +29,11 @@ class CountingNode:
     def __init__(self, **settings: object) -> None:
         self.config = a_config(**settings)
         self.clients: set[int] = set()
+        self.principals: list[object] = []
 
-    def on_client_connected(self, connection: int, listener: str, host: str) -> None:
+    def on_client_connected(self, connection: int, listener: str, host: str, principal: object) -> None:
         self.clients.add(connection)
+        self.principals.append(principal)
 
     def on_client_lost(self, connection: int) -> None:
         self.clients.discard(connection)
@@ -55,6 +60,9 @@ class FakeTransport:
 
     def is_closing(self) -> bool:
         return not self.is_open
+
+    def close(self) -> None:
+        self.is_open = False
 
     def abort(self) -> None:
         self.is_open = False
@@ -116,3 +124,58 @@ def test_the_limit_of_an_address_holds_on_every_listener() -> None:
         assert not connect("BROKERS").is_open
 
     with_edge({**THREE_LISTENERS, "max_connections_per_ip": 1}, play)
+
+
+def secured(certificate: bytes | None, **settings: object) -> tuple[list[object], bool]:
+    """Whom the node hears of when a client with this certificate comes in, and whether it is still there."""
+
+    async def run() -> tuple[list[object], bool]:
+        files = {"ssl_keystore_location": "own.pem", "ssl_keystore_type": "PEM"}
+        doors = {"listeners": "T://one:9092,P://one:9093", "inter_broker_listener_name": "P"}
+        protocols = {"listener_security_protocol_map": "T:SSL,P:PLAINTEXT"}
+        node = CountingNode(**{**doors, **protocols, **files, **settings})
+        edge = Edge(asyncio.get_running_loop(), cast(Node, node), SystemClock())
+        client = ClientConnection(edge, "T", is_encrypted=True)
+        transport = FakeTransport(client)
+        client.connection_made(cast(asyncio.BaseTransport, transport))
+        assert node.principals == [], "the handshake is not done"
+        client.secured(certificate)
+        return node.principals, transport.is_open
+
+    return asyncio.run(run())
+
+
+ALICE = der_of(of_alice().certificate.encode())[0]
+
+
+def test_a_certificate_says_who_a_client_is() -> None:
+    assert secured(None) == ([Principal("User", "ANONYMOUS")], True)
+    assert secured(ALICE) == ([Principal("User", "CN=alice,OU=dev team,O=Acme\\, Inc")], True)
+    rules = {"ssl_principal_mapping_rules": "RULE:^CN=(.*?),.*$/$1/"}
+    assert secured(ALICE, **rules) == ([Principal("User", "alice")], True)
+
+
+def test_who_has_no_name_by_the_rules_does_not_come_in() -> None:
+    rules = {"ssl_principal_mapping_rules": "RULE:^CN=bob$/bob/"}
+    assert secured(ALICE, **rules) == ([], False)
+
+
+def test_on_a_listener_with_logins_the_login_says_it() -> None:
+    protocols = {
+        "listener_security_protocol_map": "T:SASL_SSL,P:PLAINTEXT",
+        "sasl_enabled_mechanisms": "SCRAM-SHA-512",
+    }
+    assert secured(ALICE, **protocols) == ([Principal("User", "ANONYMOUS")], True)
+
+
+def test_clients_count_before_their_handshake() -> None:
+    async def run() -> None:
+        edge = Edge(asyncio.get_running_loop(), cast(Node, CountingNode(max_connections=1)), SystemClock())
+        transports = []
+        for _ in range(2):
+            client = ClientConnection(edge, "PLAINTEXT", is_encrypted=True)
+            transports.append(FakeTransport(client))
+            client.connection_made(cast(asyncio.BaseTransport, transports[-1]))
+        assert [transport.is_open for transport in transports] == [True, False]
+
+    asyncio.run(run())

@@ -46,6 +46,7 @@ class Connection:
     __slots__ = (
         "_is_paused",
         "_outputs",
+        "_shown",
         "held",
         "host",
         "id",
@@ -70,6 +71,7 @@ class Connection:
         outputs: list[Output],
         is_privileged: bool = False,
         meter: RequestMeter | None = None,
+        principal: Principal = ANONYMOUS,
     ) -> None:
         self.id = connection_id
         self.listener = listener
@@ -93,6 +95,7 @@ class Connection:
         """Where the beginnings end."""
         self._outputs = outputs
         self._is_paused = False
+        self._shown = principal
 
     def accept(self, request: Request) -> None:
         """A request takes its place; past the limits nothing more is read until it goes down."""
@@ -173,7 +176,7 @@ class Connection:
     @property
     def principal(self) -> Principal:
         """Who the client is."""
-        return ANONYMOUS if self.login is None else self.login.principal
+        return self._shown if self.login is None else self.login.principal
 
     def write_bare(self, parts: list[Buffer]) -> None:
         """Send what is no answer to a request: a token of the oldest kind of login."""
@@ -233,10 +236,14 @@ class Connections:
         if out_of.pop(connection.id, None) is not None:
             into[connection.id] = connection
 
-    def connected(self, connection_id: int, listener: str, host: str) -> Connection:
+    def connected(
+        self, connection_id: int, listener: str, host: str, principal: Principal = ANONYMOUS
+    ) -> Connection:
         """A client came in through that listener."""
         privileged = listener == self._privileged_listener
-        connection = Connection(connection_id, listener, host, self._outputs, privileged, self.meter)
+        connection = Connection(
+            connection_id, listener, host, self._outputs, privileged, self.meter, principal
+        )
         self._by_id[connection_id] = connection
         return connection
 

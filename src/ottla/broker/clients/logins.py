@@ -17,6 +17,7 @@ from ottla.model.errors import ErrorCode, MalformedRequest
 from ottla.security.sasl.outcome import AuthenticationFailed
 from ottla.security.sasl.scram import ScramCredential
 from ottla.security.sasl.server_login import ServerLogin, Stage
+from ottla.security.shown import shown
 from ottla.wire.apis import message_classes
 from ottla.wire.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -30,7 +31,6 @@ log = logging.getLogger(__name__)
 
 LOGIN_MS_MAX: Final = 30_000
 """How long a client may take to log in; Kafka leaves it until the connection is idle for ten minutes."""
-REASON_LETTERS_MAX: Final = 200
 _HANDSHAKE_KEY: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 _HANDSHAKE_VERSION_MAX: Final = 1
 _AUTHENTICATE_VERSION_MAX: Final = 2
@@ -204,7 +204,7 @@ class Logins:
         """Answer and hang up, but not at once: whoever tries passwords waits each time."""
         login.stage = Stage.FAILED
         connection.is_doomed = True
-        reason = f"authentication failed listener={connection.listener}: {_cut(why)}"
+        reason = f"authentication failed listener={connection.listener}: {shown(why)}"
         if request is not None:
             connection.accept(request)
 
@@ -237,12 +237,6 @@ class Logins:
 def _reason(failed: AuthenticationFailed) -> str:
     """For our log: what the client is not told, if there is something."""
     return str(failed.__cause__ or failed)
-
-
-def _cut(text: str) -> str:
-    """A text that may hold what a client sent: short, and without control characters."""
-    shown = text.encode("unicode_escape").decode()
-    return shown if len(shown) <= REASON_LETTERS_MAX else f"{shown[:REASON_LETTERS_MAX]}…"
 
 
 def _api_name(api_key: int) -> str:

@@ -50,6 +50,7 @@ class BrokerChannel:
         elif self._link is not None:
             self._link.address = (endpoint.host, endpoint.port)
             self._link.login = self._channels.login
+            self._link.listener = name
 
     def send(self, message: Any, version: int, then: Then) -> None:
         """Queue this; ``then`` gets the response, unless the channel is closed before."""

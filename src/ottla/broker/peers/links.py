@@ -55,6 +55,7 @@ class PeerLink:
         self.request_timeout_ms = links.request_timeout_ms
         self.login = links.login
         """As whom we come, if the other side's listener asks."""
+        self.listener = links.listener
         self.is_connected = False
         self.is_ready = False
         """Connected, logged in and told the versions, where that is wanted: requests may go out."""
@@ -105,7 +106,7 @@ class PeerLink:
             self._lose(f"broker {self.broker} has no known address")
             return
         self.is_opening = True
-        self._links.outputs.append(OpenLink(self.id, *address))
+        self._links.outputs.append(OpenLink(self.id, *address, self.listener))
 
     def _send(self, message: Any, version: int, then: Then) -> None:
         if self.negotiates:
@@ -251,6 +252,7 @@ class PeerLinks:
         broker_id: Callable[[], BrokerId],
         request_timeout_ms: int,
         address_of: Callable[[BrokerId], Address | None],
+        listener: str = "",
         login: SaslLogin | None = None,
         make_nonce: Callable[[], str] = str,
     ) -> None:
@@ -260,6 +262,8 @@ class PeerLinks:
         self._broker_id = broker_id
         self.request_timeout_ms = request_timeout_ms
         self.address_of = address_of
+        self.listener = listener
+        """Of the others: through which we come."""
         self.login = login
         """As whom this broker comes to the inter-broker listeners of others."""
         self.make_nonce = make_nonce

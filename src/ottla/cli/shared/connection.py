@@ -23,7 +23,8 @@ from ottla.client.errors import (
     UnsupportedByBroker,
 )
 from ottla.client.sasl_settings import NAMES as SASL_NAMES
-from ottla.client.sasl_settings import read_login
+from ottla.client.sasl_settings import read_encryption, read_login
+from ottla.config.tls.contexts import TlsRefused
 from ottla.model.errors import ErrorCode
 
 USUAL_SERVER = "127.0.0.1:9092"
@@ -66,6 +67,8 @@ def connected(
             yield client
     except ClientError as error:
         raise CommandRefused(sentence(error)) from error
+    except TlsRefused as error:
+        raise CommandRefused(str(error)) from error
     except struct.error as error:
         raise CommandRefused(f"a number does not fit into Kafka's protocol: {error}") from error
 
@@ -95,7 +98,7 @@ def client_config(bootstrap_server: str, properties: dict[str, str]) -> ClientCo
         socket_connection_setup_timeout_ms=REACH_MS_MAX // len(servers),  # Each is tried in that time.
     )
     try:
-        config = replace(config, login=read_login(properties))
+        config = replace(config, login=read_login(properties), tls=read_encryption(properties))
     except ValueError as error:
         raise CommandRefused(str(error)) from None
     if "client.id" in properties:

@@ -8,6 +8,7 @@ async with Client("localhost:9092") as client:
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -25,9 +26,11 @@ from ottla.client.errors import ClientClosed, ClientError
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.client.group.config import MembershipConfig
 from ottla.client.group.core import GroupConsumerCore
+from ottla.config.tls.contexts import new_client_context
 from ottla.model.errors import MalformedRequest
 from ottla.model.ids import TopicPartition
 from ottla.records.record import Record
+from ottla.security.tls.session import words_of
 from ottla.wire.framing import ReceiveBuffer
 
 CLOSE_SECONDS_MAX = 5.0
@@ -83,7 +86,8 @@ class _LinkProtocol(asyncio.BufferedProtocol):
         self.gone.set()
         if self.transport is not None:
             self.transport = None
-            self._client.link_lost(self._link, str(exc) if exc else "the broker closed the connection")
+            reason = words_of(exc) if isinstance(exc, ssl.SSLError) else str(exc or "")
+            self._client.link_lost(self._link, reason or "the broker closed the connection")
 
     def close(self) -> None:
         """Close after sending what was written, without calling ``link_lost``."""
@@ -106,6 +110,7 @@ class Client:
             bootstrap_servers = ClientConfig(bootstrap_servers=parse_bootstrap_servers(bootstrap_servers))
         self.config = bootstrap_servers
         self.engine = Engine(self.config, _monotonic_ms(), Random())
+        self._tls = None if self.config.tls is None else new_client_context(self.config.tls)
         self._links: dict[int, _LinkProtocol] = {}
         self._opening: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -231,7 +236,9 @@ class Client:
                     case SendOnLink():
                         link = self._links.get(output.link)
                         if link is not None and link.transport is not None:
-                            link.transport.writelines(output.parts)
+                            # Encrypted, each part would become a record of its own.
+                            parts = output.parts if self._tls is None else [b"".join(output.parts)]
+                            link.transport.writelines(parts)
                     case CloseLink():
                         self._close_link(output.link)
         self._set_timer()
@@ -246,7 +253,11 @@ class Client:
         loop = asyncio.get_running_loop()
         protocol = _LinkProtocol(self, output.link)
         try:
-            await loop.create_connection(lambda: protocol, output.host, output.port)
+            await loop.create_connection(lambda: protocol, output.host, output.port, ssl=self._tls)
+        except ssl.SSLError as error:
+            self._opening.pop(output.link, None)
+            self.link_lost(output.link, f"no TLS connection: {words_of(error)}")
+            return
         except (OSError, UnicodeError) as error:  # An invalid host name raises UnicodeError.
             self._opening.pop(output.link, None)
             self.link_lost(output.link, str(error))

@@ -27,7 +27,9 @@ from ottla.client.engine.engine import Engine
 from ottla.client.engine.outputs import CloseLink, OpenLink, SendOnLink
 from ottla.client.engine.tasks import Operation
 from ottla.client.errors import ClientClosed
+from ottla.config.tls.contexts import new_client_context
 from ottla.model.errors import MalformedRequest
+from ottla.security.tls.session import TlsFailed, TlsSession
 from ottla.wire.framing import ReceiveBuffer
 from ottla.wire.primitives import Buffer
 
@@ -44,6 +46,7 @@ CLOSE_MS_MAX = 5_000
 """How long closing waits until the last bytes are sent."""
 
 _BUFFERS_PER_WRITE = 256
+_ENCRYPTED_BYTES_MAX = 256 * 1024
 _READS_MAX = 100
 """How often sockets are read at most before deadlines count."""
 _Address: TypeAlias = tuple[
@@ -63,8 +66,9 @@ def _monotonic_ms() -> int:
 class _Socket:
     """One link's socket: it cuts received bytes into frames and keeps bytes that are not sent yet."""
 
-    def __init__(self, link: int, frame_bytes_max: int) -> None:
+    def __init__(self, link: int, frame_bytes_max: int, tls: TlsSession | None) -> None:
         self.link = link
+        self.tls = tls
         self.socket: socket.socket
         self.is_connected = False
         self.received = ReceiveBuffer(frame_bytes_max)
@@ -104,7 +108,40 @@ class _Socket:
         code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         return os.strerror(code) if code else None
 
+    def connected(self) -> bool:
+        """It is connected; whether it is ready for frames: TLS shakes hands first."""
+        self.is_connected = True
+        return self.tls is None or self._shake_hands(self.tls)
+
+    def _shake_hands(self, tls: TlsSession) -> bool:
+        try:
+            return tls.handshake()
+        finally:
+            self._send_raw([tls.take()])
+
+    def take_in(self) -> bool | None:
+        """Read once; whether that made it ready for frames, None at the end of the stream."""
+        if self.tls is None:
+            count = self.socket.recv_into(self.received.get_buffer())
+            self.received.received(count)
+            return False if count else None
+        data = self.socket.recv(_ENCRYPTED_BYTES_MAX)
+        self.tls.received(data)
+        is_new = not self.tls.is_ready and self._shake_hands(self.tls)
+        return is_new if data else None
+
+    def decrypt(self) -> bool:
+        """Decrypt what room there is for; whether there was something."""
+        if self.tls is None or not self.tls.is_ready:
+            return False
+        count = self.tls.read_into(self.received.get_buffer())
+        self.received.received(count)
+        return bool(count)
+
     def send(self, parts: Iterable[Buffer]) -> None:
+        self._send_raw(parts if self.tls is None else self.tls.encrypt(parts))
+
+    def _send_raw(self, parts: Iterable[Buffer]) -> None:
         self.unsent.extend(memoryview(part) for part in parts if len(part))
         if self.is_connected:
             self.write()
@@ -132,6 +169,7 @@ class Client:
         if isinstance(bootstrap_servers, str):
             bootstrap_servers = ClientConfig(bootstrap_servers=parse_bootstrap_servers(bootstrap_servers))
         self.config = bootstrap_servers
+        self._tls = None if self.config.tls is None else new_client_context(self.config.tls)
         self.engine = Engine(self.config, _monotonic_ms(), Random())
         self._sockets: dict[int, _Socket] = {}
         self._selector = selectors.DefaultSelector()
@@ -257,7 +295,8 @@ class Client:
                         self._drop(output.link)
 
     def _open(self, output: OpenLink) -> None:
-        sock = _Socket(output.link, self.config.response_bytes_max)
+        tls = None if self._tls is None else TlsSession(self._tls, output.host)
+        sock = _Socket(output.link, self.config.response_bytes_max, tls)
         refusal = sock.open(output.host, output.port)
         if refusal is not None:
             self.engine.link_lost(output.link, refusal)
@@ -273,14 +312,16 @@ class Client:
             if refusal is not None:
                 self._try_next_address(sock, refusal)
                 return
-            sock.is_connected = True
-            self._watch(sock)
-            self.engine.link_connected(sock.link)
+            self._guarded(sock, lambda: self._connected(sock, sock.connected()))
             return
         if events & selectors.EVENT_WRITE:
             self._guarded(sock, sock.write)
         if events & selectors.EVENT_READ:
             self._guarded(sock, lambda: self._read(sock))
+
+    def _connected(self, sock: _Socket, is_ready: bool) -> None:
+        if is_ready:
+            self.engine.link_connected(sock.link)
 
     def _try_next_address(self, sock: _Socket, refusal: str) -> None:
         self._drop(sock.link)
@@ -293,13 +334,18 @@ class Client:
 
     def _read(self, sock: _Socket) -> None:
         try:
-            count = sock.socket.recv_into(sock.received.get_buffer())
+            is_ready = sock.take_in()
         except BlockingIOError:
             return
-        if not count:
+        if is_ready is None or (sock.tls is not None and sock.tls.is_ended):
             self._lose(sock, "the broker closed the connection")
             return
-        sock.received.received(count)
+        self._connected(sock, is_ready)
+        self._take_frames(sock)
+        while self._sockets.get(sock.link) is sock and sock.decrypt():
+            self._take_frames(sock)
+
+    def _take_frames(self, sock: _Socket) -> None:
         while self._sockets.get(sock.link) is sock and (frame := sock.received.next_frame()) is not None:
             if self.engine.frame_came(sock.link, frame):
                 sock.received.let_go()
@@ -309,6 +355,8 @@ class Client:
         """Do I/O on a socket; an error closes the link."""
         try:
             action()
+        except TlsFailed as failed:
+            self._lose(sock, f"TLS: {failed}")
         except OSError as error:
             self._lose(sock, error.strerror or str(error))
         except MalformedRequest as malformed:

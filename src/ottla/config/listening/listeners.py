@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.config.areas import ListenersConfig
-from ottla.config.listening.sasl import SPOKEN, read_sasl
+from ottla.config.listening.sasl import read_sasl
+from ottla.config.listening.tls import read_tls_listeners
 from ottla.config.setting import Value
 from ottla.model.cluster import Endpoint, SecurityProtocol
 
@@ -55,6 +56,9 @@ def read_listeners(
     sasl = read_sasl(properties or {}, values, listeners, of_brokers)
     read.names |= sasl.names
     read.problems += sasl.problems
+    tls = read_tls_listeners(properties or {}, listeners)
+    read.names |= tls.names
+    read.problems += tls.problems
     if not read.problems:
         read.config = ListenersConfig(
             listeners=listeners,
@@ -63,6 +67,7 @@ def read_listeners(
             control_plane_listener_name=control_plane,
             sasl=sasl.listeners,
             logins=sasl.logins,
+            tls=tls.listeners,
         )
     return read
 
@@ -91,10 +96,6 @@ def _read_endpoints(
         if name not in protocols:
             problems.append(f"{setting}: listener.security.protocol.map does not know the listener {name}")
             continue
-        if protocols[name] not in SPOKEN:
-            problems.append(
-                f"{setting}: listener {name} asks for {protocols[name].name}, which Ottla does not speak yet"
-            )
         endpoints.append(Endpoint(name, found[2].strip("[]"), int(found[3]), protocols[name]))
     names = [endpoint.listener for endpoint in endpoints]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -153,7 +154,4 @@ def _inter_broker_name(values: Mapping[str, Value], problems: list[str]) -> str:
                 "set either inter.broker.listener.name or security.inter.broker.protocol, not both"
             )
         return str(name).upper()
-    if SecurityProtocol[protocol] not in SPOKEN:
-        spoken = " and ".join(each.name for each in SPOKEN)
-        problems.append(f"security.inter.broker.protocol={protocol}: Ottla speaks {spoken} only")
     return protocol

@@ -15,8 +15,7 @@ from ottla.security.sasl.plain import NAME as PLAIN
 from ottla.security.sasl.server_login import ListenerSasl
 from ottla.security.secret import Secret
 
-SPOKEN = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
-"""The protocols that listeners may have."""
+_WITH_LOGINS = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 NOT_OBEYED = (
     "principal.builder.class",
     "sasl.client.callback.handler.class",
@@ -50,7 +49,7 @@ def read_sasl(
     """The logins of all SASL listeners; ``of_brokers`` are those through which brokers come as well."""
     read = SaslRead()
     for endpoint in listeners:
-        if endpoint.security_protocol is SecurityProtocol.SASL_PLAINTEXT:
+        if endpoint.security_protocol in _WITH_LOGINS:
             one = _Listener(endpoint.listener, properties, values, read)
             read.listeners[endpoint.listener] = one.sasl()
             if endpoint.listener in of_brokers and (login := one.login()) is not None:

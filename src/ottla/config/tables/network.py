@@ -31,6 +31,36 @@ connection.failed.authentication.delay.ms int 100 >=0
     How long a failed login waits for its answer.
 connections.max.reauth.ms long 0
     How long a login holds until the client must log in again; 0 for ever. For one mechanism of a listener: listener.name.<name>.<mechanism>.connections.max.reauth.ms.
+ssl.cipher.suites list "" per-broker
+    Cipher suites by the names of TLS; OpenSSL's choice when none is named. Those of TLSv1.3 all or none.
+ssl.client.auth string none {required,requested,none} per-broker
+    Whether clients must show a certificate. On SASL_SSL listeners it counts only as listener.name.<name>.ssl.client.auth.
+ssl.enabled.protocols list TLSv1.2,TLSv1.3 per-broker
+    Which versions of TLS are spoken: TLSv1.2, TLSv1.3.
+ssl.endpoint.identification.algorithm string https per-broker
+    https: another broker must be who its host name says; empty: that is not looked at.
+ssl.key.password password null per-broker
+    The password of the private key, if it is not the key store's.
+ssl.keystore.certificate.chain password null per-broker
+    The certificates of the key as PEM, in place of a file.
+ssl.keystore.key password null per-broker
+    The private key as PEM (PKCS#8), in place of a file.
+ssl.keystore.location string null per-broker
+    The file with private key and certificates. For one listener, as all ssl settings: listener.name.<name>.ssl.keystore.location.
+ssl.keystore.password password null per-broker
+    The password of the key store.
+ssl.keystore.type string JKS per-broker
+    JKS, PKCS12 or PEM. What a file is is seen from its first bytes.
+ssl.principal.mapping.rules string DEFAULT
+    How the name in a client's certificate becomes the name of a user: RULE:pattern/replacement/[LU] or DEFAULT, separated by commas.
+ssl.truststore.certificates password null per-broker
+    Trusted certificates as PEM, in place of a file.
+ssl.truststore.location string null per-broker
+    The file with the certificates that are trusted; without one, those that the system trusts.
+ssl.truststore.password password null per-broker
+    The password of the trust store.
+ssl.truststore.type string JKS per-broker
+    JKS, PKCS12 or PEM. What a file is is seen from its first bytes.
 socket.listen.backlog.size int 50 >=1
     How many connections may wait to be accepted.
 socket.receive.buffer.bytes int 102400

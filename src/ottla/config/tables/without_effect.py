@@ -130,27 +130,12 @@ socket.connection.setup.timeout.max.ms long 30000
 socket.connection.setup.timeout.ms long 10000
 ssl.allow.dn.changes boolean false
 ssl.allow.san.changes boolean false
-ssl.cipher.suites list "" per-broker
-ssl.client.auth string none {required,requested,none} per-broker
-ssl.enabled.protocols list TLSv1.2,TLSv1.3 per-broker
-ssl.endpoint.identification.algorithm string https per-broker
 ssl.engine.factory.class class null per-broker
-ssl.key.password password null per-broker
 ssl.keymanager.algorithm string SunX509 per-broker
-ssl.keystore.certificate.chain password null per-broker
-ssl.keystore.key password null per-broker
-ssl.keystore.location string null per-broker
-ssl.keystore.password password null per-broker
-ssl.keystore.type string JKS per-broker
-ssl.principal.mapping.rules string DEFAULT
 ssl.protocol string TLSv1.3 per-broker
 ssl.provider string null per-broker
 ssl.secure.random.implementation string null per-broker
 ssl.trustmanager.algorithm string PKIX per-broker
-ssl.truststore.certificates password null per-broker
-ssl.truststore.location string null per-broker
-ssl.truststore.password password null per-broker
-ssl.truststore.type string JKS per-broker
 telemetry.max.bytes int 1048576 >=1
 zookeeper.ssl.cipher.suites list null
 zookeeper.ssl.crl.enable boolean false

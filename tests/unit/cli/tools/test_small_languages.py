@@ -195,8 +195,8 @@ def test_settings_of_a_client_that_cannot_be_honoured_are_refused_by_name(tmp_pa
     config = client_config("localhost:1", read_properties(file))
 
     assert (config.request_timeout_ms, config.client_id) == (1234, "me")
-    with pytest.raises(CommandRefused, match="SASL_SSL"):
-        client_config("localhost:1", {"security.protocol": "SASL_SSL"})
+    with pytest.raises(CommandRefused, match="SASL_TLS"):
+        client_config("localhost:1", {"security.protocol": "SASL_TLS"})
     with pytest.raises(CommandRefused, match=r"transactional\.id is not supported; those that are: acks, "):
         producer_settings({"transactional.id": "t"})
     for setting, text, allowed in (

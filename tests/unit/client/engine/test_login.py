@@ -128,7 +128,7 @@ def test_without_a_login_nobody_logs_in() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"security.protocol": "SASL_SSL"}, "security.protocol=SASL_SSL is not supported"),
+        ({"security.protocol": "SASL_TLS"}, "security.protocol=SASL_TLS is not supported"),
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI is not supported"),
         ({"sasl.jaas.config": None}, "needs a user and a password"),
         ({"sasl.jaas.config": f"{PLAIN_MODULE} required password=hush;"}, "needs username and password"),

@@ -1,0 +1,1 @@
+"""Kafka's ``ssl.…`` settings, of brokers and clients alike, and what Python's ``ssl`` makes of them."""

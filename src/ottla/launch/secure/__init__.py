@@ -1,0 +1,1 @@
+"""A cluster with closed doors: certificates, users and the files that clients need."""

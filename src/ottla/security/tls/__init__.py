@@ -1,0 +1,1 @@
+"""TLS without sockets: stores, names in certificates, and one connection's bytes."""

@@ -1,0 +1,1 @@
+"""TLS on the broker's sockets."""

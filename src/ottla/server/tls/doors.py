@@ -1,0 +1,86 @@
+"""What TLS connections begin with: one context a listener, made anew when a file of its stores changes."""
+
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ottla.config.tls.contexts import Material, TlsRefused, client_context, read_material, server_context
+from ottla.config.tls.settings import TlsSettings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Door:
+    settings: TlsSettings
+    material: Material
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+    state: tuple[tuple[int, int] | None, ...]
+
+
+class TlsDoors:
+    """The contexts of all TLS listeners, and for reaching the same listeners of other brokers."""
+
+    def __init__(self, listeners: Mapping[str, TlsSettings]) -> None:
+        """``TlsRefused`` says which listener has no sound stores."""
+        self._doors: dict[str, _Door] = {}
+        for listener, settings in listeners.items():
+            try:
+                self._doors[listener] = _open(settings)
+            except TlsRefused as refused:
+                raise TlsRefused(f"the listener {listener}: {refused}") from None
+
+    def __bool__(self) -> bool:
+        return bool(self._doors)
+
+    def __contains__(self, listener: str) -> bool:
+        return listener in self._doors
+
+    def server(self, listener: str) -> ssl.SSLContext:
+        """For a client that comes in now."""
+        return self._doors[listener].server
+
+    def client(self, listener: str) -> ssl.SSLContext | None:
+        """For reaching that listener of another broker; None where it is not encrypted."""
+        door = self._doors.get(listener)
+        return door.client if door is not None else None
+
+    def material(self, listener: str) -> Material:
+        """What the listener's stores hold."""
+        return self._doors[listener].material
+
+    def look(self) -> None:
+        """Take up files that were replaced; while one cannot be read, all stays as it was."""
+        for listener, door in self._doors.items():
+            state = _state(door.settings)
+            if state == door.state:
+                continue
+            door.state = state
+            try:
+                self._doors[listener] = _open(door.settings)
+                log.info("the stores were read again listener=%s", listener)
+            except TlsRefused as refused:
+                log.error("stores cannot be read, the old ones stay listener=%s reason=%s", listener, refused)
+
+
+def _open(settings: TlsSettings) -> _Door:
+    state = _state(settings)
+    material = read_material(settings)
+    server = server_context(settings, material)
+    return _Door(settings, material, server, client_context(settings, material), state)
+
+
+def _state(settings: TlsSettings) -> tuple[tuple[int, int] | None, ...]:
+    """What changes when somebody replaces a store."""
+    return tuple(_stamp(store.location) for store in (settings.keystore, settings.truststore))
+
+
+def _stamp(location: str) -> tuple[int, int] | None:
+    try:
+        stat = Path(location).stat() if location else None
+    except OSError:
+        return None
+    return (stat.st_mtime_ns, stat.st_ino) if stat is not None else None
