@@ -13,12 +13,23 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ottla.client.config import ClientConfig
+from ottla.client.errors import ClientError, ConnectionLost
 from ottla.console.change.act import Act
 from ottla.console.change.elect import ELECT
+from ottla.console.change.offsets import RESET
 from ottla.console.change.pages import Acts
+from ottla.console.change.produce import PRODUCE
+from ottla.console.change.reassign import REASSIGN
+from ottla.console.change.settings import CONFIGURE
+from ottla.console.change.topics import CREATE, DELETE
+from ottla.console.detail.brokers import broker_page, brokers_page
+from ottla.console.detail.configs import configs_page
+from ottla.console.detail.records import Asked, records_page
+from ottla.console.detail.topics import topic_page, topics_page
 from ottla.console.guard.middleware import Guard
 from ottla.console.guard.token import Token
 from ottla.console.live.events import events
+from ottla.console.pages.about import about_page
 from ottla.console.pages.balance import balance_page
 from ottla.console.pages.groups import groups_page
 from ottla.console.pages.leave import leave_page
@@ -36,7 +47,7 @@ from ottla.model.ids import TopicPartition
 
 Page = Callable[[Request], Awaitable[Response]]
 NUMBER_DIGITS_MAX = 9
-ACTS = (ELECT,)
+ACTS = (ELECT, REASSIGN, CONFIGURE, CREATE, DELETE, PRODUCE, RESET)
 
 
 class Console:
@@ -48,7 +59,10 @@ class Console:
         token: Token,
         allowed: Collection[str] = (),
         log: Callable[[str], None] = lambda line: None,
+        *,
+        shows_records: bool = True,
     ) -> None:
+        self._config, self._allowed, self._shows_records = config, allowed, shows_records
         self.world = World()
         self.groups = Groups(self.world)
         self.looker = Looker(config, self.world, self.groups)
@@ -73,8 +87,15 @@ class Console:
             *self._page("/replicas", "/replicas.json", self._replicas),
             *self._page("/balance", "/balance.json", self._balance),
             *self._page("/groups", "/groups.json", self._groups),
-            *self._page("/metrics", "/metrics.txt", self._metrics),
             *(route for act in ACTS for route in self._act(act)),
+            *self._page("/topics", "/topics.json", self._topics),
+            *self._page("/topics/{topic}/records", "/topics/{topic}/records.json", self._records),
+            *self._page("/topics/{topic}", "/topics/{topic}.json", self._topic),
+            *self._page("/brokers", "/brokers.json", self._brokers),
+            *self._page("/brokers/{broker}", "/brokers/{broker}.json", self._broker),
+            *self._page("/configs", "/configs.json", self._configs),
+            *self._page("/about", "/about.json", self._about),
+            *self._page("/metrics", "/metrics.txt", self._metrics),
             Route("/replicas.bin", self._map),
             Route("/events", self._events),
             Mount("/static", StaticFiles(directory=HERE / "static")),
@@ -88,9 +109,10 @@ class Console:
         try:
             yield
         finally:
-            looking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await looking
+            for task in (looking, *self.acts.going_on):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
 
     def _act(self, act: Act) -> list[BaseRoute]:
         async def page(request: Request) -> Response:
@@ -147,8 +169,7 @@ class Console:
         is_crash = request.query_params.get("how") == "crash"
         page = None if broker is None else leave_page(self.world, broker, crash=is_crash)
         if page is None:
-            shown = request.path_params["broker"]
-            return refuse(request, 404, f"There is no broker {shown}.", "/ lists those there are.")
+            return _no_broker(request)
         return answer(request, "leave.html", page)
 
     async def _replicas(self, request: Request) -> Response:
@@ -172,6 +193,47 @@ class Console:
         page = groups_page(self.world, self.groups, request.query_params.get("q", ""))
         return answer(request, "groups.html", page)
 
+    async def _topics(self, request: Request) -> Response:
+        asked = request.query_params
+        page = topics_page(self.world, asked.get("q", ""), _number(asked.get("first", "")) or 0)
+        return answer(request, "topics.html", page)
+
+    async def _topic(self, request: Request) -> Response:
+        page = topic_page(self.world, request.path_params["topic"])
+        return _no_topic(request) if page is None else answer(request, "topic.html", page)
+
+    async def _records(self, request: Request) -> Response:
+        asked = msgspec.convert({k: v for k, v in request.query_params.items() if v}, Asked)
+        topic = request.path_params["topic"]
+        page = await records_page(self.world, self._config, topic, asked, is_allowed=self._shows_records)
+        if page is None:
+            return _no_topic(request)
+        return answer(request, "records.html", page, 400 if page.problem else 200)
+
+    async def _brokers(self, request: Request) -> Response:
+        return answer(request, "brokers.html", brokers_page(self.world))
+
+    async def _broker(self, request: Request) -> Response:
+        broker = _number(request.path_params["broker"])
+        page = None if broker is None else broker_page(self.world, broker)
+        return _no_broker(request) if page is None else answer(request, "broker.html", page)
+
+    async def _configs(self, request: Request) -> Response:
+        client = self.looker.client
+        try:
+            if client is None:
+                raise ConnectionLost("the cluster is not being looked at")
+            page = await configs_page(self.world, client, request.query_params.get("q", ""))
+        except ClientError as why:
+            return refuse(
+                request, 503, f"The brokers do not tell their settings: {why}.", "Load the page again."
+            )
+        return answer(request, "configs.html", page)
+
+    async def _about(self, request: Request) -> Response:
+        page = about_page(self.world, self._allowed, shows_records=self._shows_records)
+        return answer(request, "about.html", page)
+
     async def _metrics(self, request: Request) -> Response:
         await self.groups.await_round(all_partitions=True)
         return Response(metrics_text(self.world, self.groups), media_type="text/plain; version=0.0.4")
@@ -183,6 +245,16 @@ class Console:
 
     async def _nothing(self, request: Request) -> Response:
         return refuse(request, 404, "There is no such page.", "/ is the first one.")
+
+
+def _no_broker(request: Request) -> Response:
+    shown = request.path_params["broker"]
+    return refuse(request, 404, f"There is no broker {shown}.", "/brokers lists those there are.")
+
+
+def _no_topic(request: Request) -> Response:
+    shown = request.path_params["topic"]
+    return refuse(request, 404, f"There is no topic {shown}.", "/topics lists those there are.")
 
 
 def _number(text: str) -> int | None:

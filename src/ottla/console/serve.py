@@ -28,10 +28,11 @@ def serve(
     *,
     allowed: Collection[str] = (),
     log: Callable[[str], None] = print,
+    shows_records: bool = True,
 ) -> None:
     """Until a signal ends it."""
     token = Token(secret, listening.getsockname()[1])
-    console = Console(config, token, allowed, log)
+    console = Console(config, token, allowed, log, shows_records=shows_records)
     server = uvicorn.Server(
         uvicorn.Config(
             console.application(),

@@ -32,6 +32,18 @@ PATHS = (
     "/balance",
     "/groups",
     "/elect",
+    "/topics",
+    "/topics/orders",
+    "/topics/orders/records",
+    "/topics/orders/produce",
+    "/brokers",
+    "/brokers/1",
+    "/configs",
+    "/configs/change?kind=topic&of=orders&name=retention.ms&value=9000",
+    "/create-topic",
+    "/reassign?how=even+out",
+    "/groups/offsets",
+    "/about",
 )
 ROOT = Path(__file__).resolve().parents[3]
 LED = ((1, 2, "orders-0"), (2, 0, "orders-2"), (0, 1, "orders-3"))
@@ -135,8 +147,46 @@ def test_by_keyboard_one_goes_from_page_to_page_and_searches(browser: Browser, a
         page.keyboard.press("Enter")
         page.get_by_role("link", name="orders-3").click()
         page.get_by_role("heading", name="orders-3 is led by").wait_for()
+        page.wait_for_load_state()
         page.keyboard.press("?")
         page.get_by_role("heading", name="Keys").wait_for()
+
+
+def test_a_topic_is_made_written_to_read_and_deleted(browser: Browser, address: str) -> None:
+    hostile = "<script>document.title = 'gone'</script>"
+    with opened(browser, address) as seen:
+        page = seen.go("/create-topic")
+        page.get_by_label("Name").fill("made-here")
+        page.get_by_label("Partitions", exact=True).fill("2")
+        page.get_by_role("button", name="Preview").click()
+        page.get_by_text("2 partitions").wait_for()
+        page.get_by_role("button", name="Make it").click()
+        page.get_by_role("heading", name="Done: 1 change").wait_for()
+
+        seen.go("/configs/change?kind=topic&of=made-here&name=retention.ms&value=86400000")
+        page.get_by_role("row", name="retention.ms 604800000 (the default) 86400000").wait_for()
+        page.get_by_role("button", name="Change it").click()
+        page.get_by_role("heading", name="Done: 1 change").wait_for()
+
+        seen.go("/topics/made-here/produce")
+        page.get_by_label("Key", exact=True).fill("k")
+        page.get_by_label("Text").fill(hostile)
+        page.get_by_label("Headers").fill(f"h: {hostile}")
+        page.get_by_role("button", name="Preview").click()
+        page.get_by_role("button", name="Send it").click()
+        page.get_by_text(re.compile("offset 0, acknowledged in")).wait_for()
+        seen.go("/topics?q=made-here").get_by_text("1 topic").wait_for()
+
+        seen.go("/topics/made-here/records?key=k&value=script")
+        page.get_by_text("1 record of 1 looked at").wait_for()
+        page.get_by_role("cell", name=hostile).wait_for()
+        assert page.title() == "Records of made-here · Ottla"
+
+        seen.go("/topics/made-here/delete")
+        page.get_by_text("with about 1 record").wait_for()
+        page.get_by_role("button", name="Delete it for ever").click()
+        page.get_by_role("heading", name="Done: 1 change").wait_for()
+        seen.go("/topics?q=made-here").get_by_text("0 topics").wait_for()
 
 
 def test_without_the_token_there_is_no_page(browser: Browser, address: str) -> None:

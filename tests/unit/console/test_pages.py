@@ -15,9 +15,14 @@ from ottla.console.live.events import events
 from ottla.console.pages.timeline import read_time
 from ottla.insight.lag import Point, Window, group_lag
 from ottla.model.ids import TopicPartition
+from ottla.wire.apis.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 from support.client.asgi import Answered, asked
 from support.client.pictures import a_picture
-from support.client.standing import TOKEN, StandingLooker, a_standing_console
+from support.client.standing import TOKEN, SaidClient, StandingLooker, a_standing_console
 
 HEADERS = {"Host": "127.0.0.1:8092", "Authorization": f"Bearer {TOKEN.secret}"}
 NOW = datetime(2026, 11, 18, 14, 3, 30, tzinfo=UTC)
@@ -31,11 +36,48 @@ PATHS = (
     "/balance",
     "/replicas",
     "/groups",
+    "/topics",
+    "/topics/a",
+    "/brokers",
+    "/brokers/1",
+    "/configs",
+    "/about",
+    "/reassign",
+    "/configs/change",
+    "/create-topic",
+    "/topics/a/produce",
+    "/groups/offsets",
 )
 
 
+def described(_: Any, **__: Any) -> list[DescribeConfigsResult]:
+    """Two brokers that differ in one setting; both have set another; one keeps a secret."""
+    return [
+        DescribeConfigsResult(
+            resource_name=broker,
+            configs=[
+                a_setting("num.io.threads", threads, "8"),
+                a_setting("log.retention.ms", "5", "7"),
+                a_setting("ssl.key.password", "s3cret", "", is_sensitive=True),
+                a_setting("broker.id", broker, "-1", read_only=True),
+            ],
+        )
+        for broker, threads in (("0", "8"), ("1", "9"))
+    ]
+
+
+def a_setting(name: str, value: str, default: str, **more: bool) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        config_source=5 if value == default else 4,
+        synonyms=[DescribeConfigsSynonym(name=name, value=default, source=5)],
+        **more,
+    )
+
+
 def a_console(*, has_picture: bool = True) -> Console:
-    console = a_standing_console()
+    console = a_standing_console(SaidClient(describe_configs=described))
     if has_picture:
         console.world.saw(a_picture({"a-0": (1, (1, 2, 0), (1, 2)), "a-1": (0, (0, 1), (0,))}))
         console.world.has_history = True
@@ -126,7 +168,18 @@ def test_names_and_causes_are_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/partitions/a/9", "/partitions/b/0", "/partitions/a/x", "/brokers/9/leave", "/x"]
+    "path",
+    [
+        "/partitions/a/9",
+        "/partitions/b/0",
+        "/partitions/a/x",
+        "/brokers/9/leave",
+        "/brokers/9",
+        "/brokers/x",
+        "/topics/z",
+        "/topics/z/records",
+        "/x",
+    ],
 )
 def test_what_is_not_there_is_one_sentence_and_a_next_step(path: str) -> None:
     refused = ask(a_console(), path, Accept="application/json")
@@ -249,3 +302,33 @@ def test_balance_names_the_rack_that_holds_a_partition_twice_and_who_could_lead_
 
     assert twin["racks_violated"] == ["t-0"]
     assert "1 leadership could go back" in twin["sentence"]
+
+
+def test_settings_differ_from_broker_to_broker_and_from_their_defaults_and_secrets_stay_hidden() -> None:
+    twin = json.loads(ask(a_console(), "/configs.json").body)
+
+    assert twin["sentence"] == "1 setting differs from broker to broker."
+    assert twin["between"] == [{"name": "num.io.threads", "values": {"0": "8", "1": "9"}}]
+    assert [(row["of"], row["name"], row["value"], row["default"]) for row in twin["rows"]] == [
+        ("0", "broker.id", "0", "-1"),
+        ("1", "broker.id", "1", "-1"),
+        ("0,1", "log.retention.ms", "5", "7"),
+        ("1", "num.io.threads", "9", "8"),
+        ("0,1", "ssl.key.password", "hidden", ""),
+    ]
+
+
+def test_a_topic_says_the_worst_of_its_partitions() -> None:
+    (row,) = json.loads(ask(a_console(), "/topics.json").body)["rows"]
+
+    assert (row["topic"], row["partitions"], row["factor"], row["kind"]) == ("a", 2, 3, "under-replicated")
+
+
+def test_a_console_without_records_shows_none() -> None:
+    console = a_console()
+    console._shows_records = False
+
+    refused = ask(console, "/topics/a/records", Accept="application/json")
+
+    assert refused.status == 400
+    assert "--no-records" in json.loads(refused.body)["problem"]

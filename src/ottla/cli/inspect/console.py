@@ -35,9 +35,13 @@ def console(
         str,
         typer.Option(
             metavar="ACTS",
-            help="What it may do, by name: elect. Each act is shown first, and done as it was shown.",
+            help="What it may do, by name: elect, reassign, configs, topics, produce, groups. Each act is"
+            " shown first, and done as it was shown.",
         ),
     ] = "",
+    no_records: Annotated[
+        bool, typer.Option("--no-records", help="Show no keys and values of records.")
+    ] = False,
     listening: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
     command_config: CommandConfig = None,
 ) -> None:
@@ -82,6 +86,7 @@ def console(
             lambda address: tell(f"{address}  (cluster at {servers})"),
             allowed=allowed,
             log=tell,
+            shows_records=not no_records,
         )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -14,7 +14,7 @@ from ottla.insight.picture import Picture
 from ottla.insight.plan import Sizes
 from ottla.model.errors import ErrorCode
 
-NAMES = ("elect",)
+NAMES = ("elect", "reassign", "configs", "topics", "produce", "groups")
 """What ``--allow`` opens."""
 PREVIEWS_KEPT = 1_000
 
@@ -61,6 +61,9 @@ class At:
     client: Client
     picture: Picture
     sizes: Sizes
+    log: Callable[[str], None]
+    go_on: Callable[[Coroutine[None, None, None]], None]
+    """Something goes on after the answer, as long as the console runs."""
 
 
 Work = Callable[[], Awaitable[list[Outcome]]]
@@ -122,8 +125,9 @@ class Previews:
         self._done.append(mark)
 
     def _mark(self, nonce: str, act: Act, filled: Filled, plan: Plan) -> str:
-        asked = {one.name: filled.get(one.name, "") for one in act.fields}
-        state = msgspec.json.encode([nonce, act.path, asked, plan.changes, plan.cannot, plan.state])
+        state = msgspec.json.encode(
+            [nonce, act.path, sorted(filled.items()), plan.changes, plan.cannot, plan.state]
+        )
         return f"{nonce}.{hmac.new(self._key, state, hashlib.sha256).hexdigest()}"
 
 

@@ -1,7 +1,8 @@
 """The page of an act: its form, the preview of what it would do, and what came of it."""
 
+import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -62,16 +63,23 @@ class Acts:
         self._world, self._csrf, self._opened = world, csrf, frozenset(opened)
         self._log, self._client, self._acted = log, client, acted
         self._previews = Previews(csrf)
+        self.going_on: set[asyncio.Task[None]] = set()
+        """What acts left to be done later."""
 
     async def page(self, act: Act, request: Request) -> Response:
         """``GET``: what would be. ``POST``: do it, if it is what was shown."""
-        path = {name: str(value) for name, value in request.path_params.items()}
-        if request.method != "POST":
-            return await self._shown(act, request, {**request.query_params, **path})
-        body = (await request.body()).decode("utf-8", "replace")
-        return await self._done(act, request, {**dict(parse_qsl(body, keep_blank_values=True)), **path})
+        told = dict(request.query_params)
+        if request.method == "POST":
+            told = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), keep_blank_values=True))
+        # Browsers end the lines of a form with two characters.
+        filled = {one.name: told.get(one.name, "").replace("\r\n", "\n") for one in act.fields}
+        filled |= {name: str(value) for name, value in request.path_params.items()}
+        if request.method == "POST":
+            return await self._done(act, request, filled, told.get("mark", ""))
+        return await self._shown(act, request, filled)
 
     async def _shown(self, act: Act, request: Request, filled: Filled) -> Response:
+        # A form of one field that may stay empty, or of none, is filled in already.
         if not act.is_filled(filled) or (not request.query_params and len(act.fields) > 1):
             return self._answer(act, request, filled)
         try:
@@ -80,19 +88,19 @@ class Acts:
             return self._answer(act, request, filled, problem=_sentence(why), status=409)
         return self._answer(act, request, filled, plan)
 
-    async def _done(self, act: Act, request: Request, filled: Filled) -> Response:
+    async def _done(self, act: Act, request: Request, filled: Filled, mark: str) -> Response:
         if act.name not in self._opened:
             self._tell(act, request, filled, "refused: closed")
             return self._answer(act, request, filled, problem=closed(act.name), status=403)
         try:
             plan = await self._planned(act, filled)
-            why = self._previews.refusal(filled.get("mark", ""), act, filled, plan)
+            why = self._previews.refusal(mark, act, filled, plan)
             if why is None and plan.work is None:
                 why = "There is nothing to do."
             if why is not None or plan.work is None:
                 self._tell(act, request, filled, f"refused: {why}")
                 return self._answer(act, request, filled, plan, problem=why, status=409)
-            self._previews.done(filled.get("mark", ""))
+            self._previews.done(mark)
             outcomes = await plan.work()
         except (CannotAct, ClientError) as failed:
             self._tell(act, request, filled, f"failed: {failed}")
@@ -110,7 +118,12 @@ class Acts:
             raise CannotAct("The cluster is not being looked at; load the page again.")
         self._world.requests += 3
         picture = await client.run(read_picture, timeout_ms=LOOK_MS_MAX)
-        return await act.plan(At(client, picture, self._world.sizes), filled)
+        return await act.plan(At(client, picture, self._world.sizes, self._told, self._go_on), filled)
+
+    def _go_on(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.going_on.add(task)
+        task.add_done_callback(self.going_on.discard)
 
     def _answer(
         self,
@@ -125,9 +138,9 @@ class Acts:
     ) -> Response:
         changes, cannot = (plan.changes, plan.cannot) if plan else ([], [])
         may = plan is not None and plan.work is not None and outcomes is None
-        kept = {one.name: filled.get(one.name, "") for one in act.fields}
+        kept = {one.name: filled[one.name] for one in act.fields}
         page = ActPage(
-            frame_of(self._world, act.title, act.command(kept)),
+            frame_of(self._world, act.title, act.command(filled)),
             act.name,
             request.url.path.removesuffix(".json"),
             act.title,
@@ -152,10 +165,11 @@ class Acts:
     def _tell(self, act: Act, request: Request, filled: Filled, said: str) -> None:
         """One line: when, who, what, with what answer; whatever was typed stays on that line."""
         who = f"{request.client.host}:{request.client.port}" if request.client else "unknown"
-        asked = urlencode({one.name: filled.get(one.name, "") for one in act.fields})
-        said = said.encode("unicode_escape").decode("ascii")
+        self._told(f"{who} {act.path} {urlencode(filled)[:LOGGED_MAX]}: {said[:LOGGED_MAX]}")
+
+    def _told(self, line: str) -> None:
         stamp = time_text(time.time_ns() // 1_000_000)
-        self._log(f"{stamp} {who} {act.path} {asked[:LOGGED_MAX]}: {said[:LOGGED_MAX]}")
+        self._log(f"{stamp} {line.encode('unicode_escape').decode('ascii')}")
 
 
 def closed(name: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from ottla.console.pages.frame import Frame, frame_of
 from ottla.console.pages.timeline import Row, row_of
 from ottla.console.read.world import World
-from ottla.insight.overview import overview
+from ottla.insight.overview import broker_lines, overview
 from ottla.insight.survival import survival
 
 TROUBLES_SHOWN = 100
@@ -58,21 +58,6 @@ def overview_page(world: World) -> OverviewPage:
     assert picture is not None, "pages are made after the first look"
     seen = overview(picture)
     safe = survival(picture)
-    most = max((row.leads for row in seen.brokers), default=0) or 1
-    brokers = [
-        BrokerRow(
-            row.number,
-            row.address,
-            row.rack,
-            row.leads,
-            row.preferred,
-            row.replicas,
-            row.in_sync,
-            round(row.leads / most, 3),
-            row.number == picture.controller,
-        )
-        for row in seen.brokers
-    ]
     troubles = []
     kinds = [kind for kind, count in seen.counts.items() for _ in range(count)]
     for (name, words), kind in zip(list(seen.troubles.items())[:TROUBLES_SHOWN], kinds, strict=False):
@@ -86,7 +71,29 @@ def overview_page(world: World) -> OverviewPage:
         len(picture.topics),
         seen.partitions,
         seen.counts,
-        brokers,
+        broker_rows(world),
         troubles,
         [row_of(incident) for incident in world.timeline.between(None, None)[:INCIDENTS_SHOWN]],
     )
+
+
+def broker_rows(world: World) -> list[BrokerRow]:
+    """What each broker does."""
+    picture = world.picture
+    assert picture is not None, "pages are made after the first look"
+    lines = broker_lines(picture)
+    most = max((row.leads for row in lines), default=0) or 1
+    return [
+        BrokerRow(
+            row.number,
+            row.address,
+            row.rack,
+            row.leads,
+            row.preferred,
+            row.replicas,
+            row.in_sync,
+            round(row.leads / most, 3),
+            row.number == picture.controller,
+        )
+        for row in lines
+    ]

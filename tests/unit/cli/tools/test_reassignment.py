@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.tools.reassign.reassignment import execute, throttled_moves
+from ottla.cli.tools.reassign.reassignment import execute
 from ottla.client.admin.cluster import alter_partition_reassignments, list_partition_reassignments
 from ottla.client.admin.configs import ConfigOperation, ResourceType, alter_configs
 from ottla.client.admin.topics import describe_topics
+from ottla.insight.moving import throttled_moves
 from ottla.model.ids import TopicPartition
 from ottla.wire.apis.list_partition_reassignments import OngoingPartitionReassignment
 from support.client.answering_client import AnsweringClient, described

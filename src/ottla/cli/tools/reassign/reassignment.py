@@ -1,6 +1,6 @@
 """What ``ottla reassign-partitions`` does, in Kafka's words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,19 +24,13 @@ from ottla.client.admin.cluster import alter_partition_reassignments, list_parti
 from ottla.client.admin.configs import Change, ConfigOperation, Resource, ResourceType, alter_configs
 from ottla.client.blocking.client import Client
 from ottla.controller.placement import place_replicas
+from ottla.insight.moving import RATES, lifted_throttles, throttle_changes, throttled_moves
 from ottla.insight.plan import Plan, plan_text
 from ottla.insight.wording import joined
 from ottla.model.errors import Refusal
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.wire.apis.list_partition_reassignments import OngoingPartitionReassignment
 
-RATES = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
 NO_DIRECTORIES = Directories()
-THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
 def generate(client: Client, file: Path, broker_list: str, uses_racks: bool) -> None:
@@ -111,7 +105,9 @@ def execute(
             " throttle is removed."
         )
     if throttle != -1:
-        _throttle(client, throttled_moves(plan, present, under_way), throttle)
+        moves = throttled_moves(plan, present, under_way)
+        for changes in throttle_changes(moves, throttle, client.engine.metadata.brokers):
+            _alter(client, changes)
         typer.echo(f"The inter-broker throttle limit was set to {throttle} B/s")
     if directories.throttle != -1:
         _throttle_directories(client, {replica.broker for replica in directories.moves}, directories.throttle)
@@ -221,53 +217,8 @@ def lift_throttles(client: Client, topics: set[str], *, is_told: bool = True) ->
             f"Clearing broker-level throttles on broker{'s' if len(brokers) > 1 else ''} {joined(brokers)}"
         )
         typer.echo(f"Clearing topic-level throttles on topic{'s' if len(names) > 1 else ''} {joined(names)}")
-    gone: Change = (ConfigOperation.DELETE, None)
-    _alter(client, {(ResourceType.BROKER, str(broker)): dict.fromkeys(RATES, gone) for broker in brokers})
-    _alter(client, {(ResourceType.TOPIC, name): dict.fromkeys(THROTTLED, gone) for name in names})
-
-
-Moves = dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
-"""Who sends each partition, and who fetches it."""
-
-
-def throttled_moves(
-    plan: Plan, present: Plan, under_way: Mapping[TopicPartition, OngoingPartitionReassignment]
-) -> Moves:
-    """The planned moves and those that go on: a topic's list of throttled replicas is set as a whole."""
-    moves: Moves = {}
-    for name, move in under_way.items():
-        senders = tuple(broker for broker in move.replicas if broker not in move.adding_replicas)
-        moves[name] = (senders, tuple(move.adding_replicas))
-    for name, target in plan.items():
-        # Of a partition that moves already, the holders include those that have nothing to send yet.
-        senders = moves[name][0] if name in moves else present[name]
-        moves[name] = (senders, tuple(broker for broker in target if broker not in senders))
-    return moves
-
-
-def _throttle(client: Client, moves: Moves, rate: int) -> None:
-    """Old replicas send and new ones fetch no faster than this."""
-    sending: dict[str, list[str]] = {}
-    fetching: dict[str, list[str]] = {}
-    brokers: set[int] = set()
-    for name, (senders, fetchers) in sorted(moves.items()):
-        if fetchers:
-            brokers.update(senders, fetchers)
-            sending.setdefault(name.topic, []).extend(f"{name.partition}:{broker}" for broker in senders)
-            fetching.setdefault(name.topic, []).extend(f"{name.partition}:{broker}" for broker in fetchers)
-    limit: Change = (ConfigOperation.SET, str(rate))
-    live = [broker for broker in sorted(brokers) if broker in client.engine.metadata.brokers]
-    _alter(client, {(ResourceType.BROKER, str(broker)): dict.fromkeys(RATES[:2], limit) for broker in live})
-    _alter(
-        client,
-        {
-            (ResourceType.TOPIC, topic): {
-                THROTTLED[0]: (ConfigOperation.SET, joined(sending[topic])),
-                THROTTLED[1]: (ConfigOperation.SET, joined(fetching[topic])),
-            }
-            for topic in sending
-        },
-    )
+    for changes in lifted_throttles(brokers, names):
+        _alter(client, changes)
 
 
 def _throttle_directories(client: Client, brokers: set[int], rate: int) -> None:

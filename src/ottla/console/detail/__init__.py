@@ -1,0 +1,1 @@
+"""Pages of single things: topics, brokers, settings, records; the last two ask the cluster when opened."""
