@@ -79,6 +79,7 @@ class ConnectionsConfig:
     socket_send_buffer_bytes: int = 102_400
     request_timeout_ms: int = 30_000
     sasl_server_max_receive_size: int = 524_288
+    ottla_cuts_file: str = ""
     ottla_metrics_listener: str = ""
 
     @property

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LOCK_NAME = "cluster.lock"
 SETTINGS_NAME = "server.properties"
 LOG_NAME = "broker.log"
+CUTS_NAME = "cuts"
 WARM_LOG_NAME = "brokers.out"
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
@@ -64,6 +65,11 @@ class BrokerProcess:
     def log(self) -> Path:
         """What the broker printed since it was started."""
         return self.directory / LOG_NAME
+
+    @property
+    def cuts(self) -> Path:
+        """Lists the addresses that it cannot reach, where the cluster is cuttable."""
+        return self.directory / CUTS_NAME
 
     @property
     def pid(self) -> int:
@@ -118,6 +124,10 @@ class BrokerProcess:
     def resume(self) -> None:
         """Let it go on after ``pause``."""
         self._running().send(signal.SIGCONT)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it runs."""
+        self._running().send(number)
 
     def ask_to_stop(self) -> None:
         """Begin its controlled shutdown; only the first call counts, a second signal would cut it short."""
@@ -185,6 +195,7 @@ class Cluster:
         metrics_port: int = 0,
         zookeeper: str | None = None,
         sync: bool = True,
+        cuttable: bool = False,
     ) -> None:
         """Describe it; ``start`` or ``with`` starts it.
 
@@ -194,7 +205,7 @@ class Cluster:
         metrics on ``metrics_port`` + i; 0 shows none. ``zookeeper`` is ``keeper`` (the built-in
         one) or ``apache``, started and stopped with the cluster, or the connect string of servers that run
         elsewhere. ``sync=False`` lets it answer
-        before its data is on disk: for tests.
+        before its data is on disk, and ``cuttable`` brokers obey their ``cuts`` file: for tests.
         """
         self._is_temporary = data_dir is None
         kept = data_dir.absolute() if data_dir is not None else None
@@ -209,6 +220,7 @@ class Cluster:
         self._settings = dict(settings or {})
         self._racks = tuple(racks)
         self._metrics_port = metrics_port
+        self._is_cuttable = cuttable
         self._lock: int | None = None
         self._warm: WarmProcess | None = None
 
@@ -347,6 +359,8 @@ class Cluster:
             place["broker.rack"] = self._racks[number % len(self._racks)]
         if self._metrics_port:
             place["ottla.metrics.listener"] = f"{LOOPBACK}:{self._metrics_port + number}"
+        if self._is_cuttable:
+            place["ottla.cuts.file"] = str(self.brokers[number].cuts)
         return place
 
     def _check_name(self) -> None:

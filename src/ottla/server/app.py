@@ -22,6 +22,7 @@ from ottla.config.broker_file import BrokerFile, read_broker_file
 from ottla.config.properties import parse_properties
 from ottla.config.tls.contexts import TlsRefused, why_not_each_other
 from ottla.model.cluster import Endpoint
+from ottla.server.cuts import read_cuts, tell_obeyed
 from ottla.server.edge import Edge
 from ottla.server.guard.handle import GuardHandle
 from ottla.server.guard.kept_session import end_kept_session, keep_session
@@ -162,6 +163,10 @@ class BrokerProcess:
         self.edge.on_end_session = self._end_session
         for number in end_signals():
             loop.add_signal_handler(number, self._asked_to_end, number)
+        if cuts := self.config.connections.ottla_cuts_file:
+            loop.add_signal_handler(signal.SIGUSR2, self._obey_cuts, Path(cuts))
+            if Path(cuts).exists():
+                self._obey_cuts(Path(cuts))
         await self._show_metrics(node)
         connecting = loop.create_task(self._connect_to_zookeeper())
         try:
@@ -181,6 +186,15 @@ class BrokerProcess:
             return
         self._is_asked_to_end = True
         self.edge.begin_shutdown()
+
+    def _obey_cuts(self, file: Path) -> None:
+        """A file that cannot be read cuts nothing, and whoever wrote it hears nothing."""
+        try:
+            addresses = read_cuts(file)
+            self.edge.cut_off(addresses)
+            tell_obeyed(file, addresses)
+        except (OSError, UnicodeError) as error:
+            log.error("cuts cannot be obeyed file=%s reason=%s", file, error)
 
     def _bind(self) -> None:
         """Bind the ports before anybody is told of them; port 0 becomes a real one here."""

@@ -78,6 +78,7 @@ class Edge:
         self._hang_ups = LogLimit(loop.time)
         self._peers: dict[int, PeerConnection] = {}
         self.tls = TlsDoors({})
+        self._cut_off: frozenset[str] = frozenset()
         self._zk: ZooKeeperClient | None = None
         self._early: list[SessionEvent] = []
         self._worker = Worker(loop, self._work_done)
@@ -312,8 +313,18 @@ class Edge:
         self.end_turn()
 
     def _open_link(self, output: OpenLink) -> None:
-        peer = self._peers[output.link] = PeerConnection(self, output.link)
-        peer.open(output.host, output.port, self.tls.client(output.listener))
+        peer = self._peers[output.link] = PeerConnection(self, output.link, f"{output.host}:{output.port}")
+        if peer.address in self._cut_off:
+            self.loop.call_soon(peer.cut)
+        else:
+            peer.open(output.host, output.port, self.tls.client(output.listener))
+
+    def cut_off(self, addresses: frozenset[str]) -> None:
+        """From now on these peers are out of reach, and no others."""
+        self._cut_off = addresses
+        for peer in list(self._peers.values()):
+            if peer.address in addresses:
+                peer.cut()
 
     def _send_on_link(self, output: SendOnLink) -> None:
         peer = self._peers.get(output.link)

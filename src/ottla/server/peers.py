@@ -22,10 +22,11 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 class PeerConnection(asyncio.BufferedProtocol):
     """One connection to a peer. After ``forget`` it reports nothing more."""
 
-    __slots__ = ("_edge", "_is_encrypted", "_link", "_opening", "_receive", "_transport")
+    __slots__ = ("_edge", "_is_encrypted", "_link", "_opening", "_receive", "_transport", "address")
 
-    def __init__(self, edge: "Edge", link: int) -> None:
+    def __init__(self, edge: "Edge", link: int, address: str) -> None:
         self._edge = edge
+        self.address = address
         self._link: int | None = link
         self._is_encrypted = False
         self._receive = ReceiveBuffer(RESPONSE_BYTES_MAX)
@@ -90,6 +91,13 @@ class PeerConnection(asyncio.BufferedProtocol):
         self._link = None
         if self._opening is not None:
             self._opening.cancel()
+        self._abort()
+
+    def cut(self) -> None:
+        """The network to this peer is gone."""
+        if self._opening is not None:
+            self._opening.cancel()
+        self._lost("the network is cut")
         self._abort()
 
     def _abort(self) -> None:

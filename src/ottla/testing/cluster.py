@@ -10,6 +10,7 @@ from ottla.client.admin.topics import create_topics
 from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.errors import ErrorCode
+from ottla.testing import cuts
 from ottla.wire.apis.create_topics import CreatableTopic, CreatableTopicConfig
 
 NAME_MAX = 200
@@ -88,6 +89,18 @@ class ClusterUnderTest:
         self.cluster.brokers[broker].resume()
         self._paused.discard(broker)
 
+    def cut(self, broker: int, other: int) -> None:
+        """Cut the network between two brokers: their connections break, and new ones do not come about.
+
+        Both still reach the others, ZooKeeper and their clients.
+        """
+        cuts.cut(self.cluster.brokers[broker], self.cluster.brokers[other])
+        self._is_disturbed = True
+
+    def heal(self, broker: int, other: int) -> None:
+        """They reach one another again."""
+        cuts.heal(self.cluster.brokers[broker], self.cluster.brokers[other])
+
     def stop(self, broker: int) -> None:
         """A controlled shutdown."""
         self.cluster.brokers[broker].stop()
@@ -97,14 +110,16 @@ class ClusterUnderTest:
         self.cluster.start_broker(broker)
 
     def restore(self) -> None:
-        """All brokers run again, whatever a test did to them."""
+        """All brokers run again and reach one another, whatever a test did to them."""
         for broker in list(self._paused):
             self.resume(broker)
+        for process in self.cluster.brokers:
+            cuts.heal_all(process)
         for process in self.cluster.brokers:
             if not process.is_running:
                 self.start(process.broker_id)
         if self._is_disturbed:
-            # A frozen broker may have lost its session: wait until the others know it again.
+            # A frozen broker may have lost its session, one cut off may be behind: wait until all know all.
             self.cluster.await_members(frozenset(process.broker_id for process in self.cluster.brokers))
             self._is_disturbed = False
 
@@ -129,5 +144,8 @@ def start_cluster(
     ``zookeeper`` is ``keeper``, ``apache`` or a connect string, as for ``ottla up``.
     """
     settings = {**QUICK, **(settings or {})}
-    with Cluster(brokers, settings=settings, data_dir=data_dir, sync=False, zookeeper=zookeeper) as cluster:
+    started = Cluster(
+        brokers, settings=settings, data_dir=data_dir, sync=False, zookeeper=zookeeper, cuttable=True
+    )
+    with started as cluster:
         yield ClusterUnderTest(cluster)

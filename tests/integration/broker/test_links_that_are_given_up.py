@@ -22,7 +22,7 @@ def test_a_link_that_is_given_up_is_reset(new_loop: Callable[[], asyncio.Abstrac
         is_open = asyncio.Event()
         edge = cast(Edge, SimpleNamespace(loop=loop, peer_connected=lambda _link: is_open.set()))
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            peer = PeerConnection(edge, 1)
+            peer = PeerConnection(edge, 1, "127.0.0.1:1")
             peer.open("127.0.0.1", listener.getsockname()[1])
             await is_open.wait()
             with listener.accept()[0] as theirs:

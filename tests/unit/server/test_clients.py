@@ -117,7 +117,7 @@ def test_a_name_that_no_host_can_have_is_a_reason_and_no_accident() -> None:
         edge = SimpleNamespace(
             loop=asyncio.get_running_loop(), peer_lost=lambda _link, reason: lost.append(reason)
         )
-        peer = PeerConnection(cast(Edge, edge), 1)
+        peer = PeerConnection(cast(Edge, edge), 1, "127.0.0.1:1")
         await peer._open(NO_HOST, 9092)
 
     asyncio.run(open_peer())

@@ -73,6 +73,8 @@ request.timeout.ms int 30000
     How long a request to another broker waits for its answer.
 max.request.partition.size.limit int 2000 >=1 no-effect
     How many partitions one request for a listing may ask for.
+ottla.cuts.file string ""
+    For tests: a file of addresses, host:port a line, that this broker shall not reach; read again at SIGUSR2.
 ottla.metrics.listener string ""
     Where /metrics (Prometheus) and /health are shown over HTTP, as host:port; empty: nowhere.
 """  # noqa: E501
