@@ -29,6 +29,7 @@ from ottla.broker.metadata.waits import MetadataWaits
 from ottla.broker.outputs import Exit, Output
 from ottla.broker.peers.links import PeerLinks
 from ottla.broker.producers.ids import ProducerIds
+from ottla.broker.quotas.enforcer import ClientQuotas
 from ottla.broker.replicas.assignment import Assignment
 from ottla.broker.replicas.context import PartitionContext
 from ottla.broker.replicas.directory_move import DirectoryMoves
@@ -125,6 +126,8 @@ class Node:
         self._build_life()
 
     def _build_logins(self) -> None:
+        self.client_quotas = ClientQuotas(self.runtime, self._enforce)
+        self.configs.quotas.tell = self.client_quotas.set
         self.logins = Logins(
             self.runtime,
             self.connections,
@@ -133,6 +136,11 @@ class Node:
             tell_versions=lambda request, body: api_versions.handle(self, request, body),
             refuse_version=lambda request: api_versions.refuse_version(self, request),
         )
+
+    def _enforce(self, quotas: ClientQuotas) -> None:
+        """The first quota was set: every request is counted from now on."""
+        self.serves_plainly = False
+        self.connections.enforce(quotas)
 
     def _build_replicas(self) -> None:
         self.producer_order = ProducerOrder(self.clock)
@@ -230,7 +238,12 @@ class Node:
         self, connection_id: int, listener: str, host: str, principal: Principal = ANONYMOUS
     ) -> None:
         """A client came in through that listener; it may have shown a certificate that says who it is."""
-        self.logins.connected(self.connections.connected(connection_id, listener, host, principal))
+        connection = self.connections.connected(connection_id, listener, host, principal)
+        wait_ms = self.client_quotas.connection_wait_ms(host)
+        if wait_ms:
+            connection.turn_away(wait_ms, self.timers)
+        else:
+            self.logins.connected(connection)
 
     def on_request(self, connection_id: int, frame: memoryview) -> None:
         """One whole request, without its size; the frame is lent for the call."""
@@ -279,6 +292,8 @@ class Node:
             api = self.apis[api_key] if 0 <= api_key < len(self.apis) else None
             request = Request(connection, api_key, version, correlation_id, client_id, len(frame))
             connection.accept(request)
+            if connection.quotas is not None:
+                connection.quotas.begin(request)
             if api is None or not api.min_version <= version <= api.max_version:
                 self._refuse(request)
                 return
@@ -293,6 +308,8 @@ class Node:
             api.learn(self, request, body)
         if response is not None:
             request.reply(response)
+        elif connection.quotas is not None:
+            connection.quotas.parked(request)
 
     def _refuse(self, request: Request) -> None:
         """An API or a version that is not on the list: only ApiVersions has a way to say so."""

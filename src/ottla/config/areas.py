@@ -94,6 +94,16 @@ class ConnectionsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotasConfig:
+    """Over which windows what clients use is measured."""
+
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
+    controller_quota_window_num: int = 11
+    controller_quota_window_size_seconds: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsConfig:
     """What a topic gets when its creator does not say."""
 
@@ -184,6 +194,7 @@ class BrokerConfig:
     zookeeper: ZooKeeperConfig = field(default_factory=ZooKeeperConfig)
     listeners: ListenersConfig = field(default_factory=ListenersConfig)
     connections: ConnectionsConfig = field(default_factory=ConnectionsConfig)
+    quotas: QuotasConfig = field(default_factory=QuotasConfig)
     topics: TopicsConfig = field(default_factory=TopicsConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     log_management: LogManagementConfig = field(default_factory=LogManagementConfig)

@@ -10,6 +10,7 @@ from ottla.config.areas import (
     ControllerConfig,
     ListenersConfig,
     LogManagementConfig,
+    QuotasConfig,
     ReplicationConfig,
     ShutdownConfig,
     TopicsConfig,
@@ -142,6 +143,7 @@ def build(
         zookeeper=_area(ZooKeeperConfig, values),
         listeners=listeners,
         connections=_area(ConnectionsConfig, values),
+        quotas=_area(QuotasConfig, values),
         topics=_area(TopicsConfig, values),
         replication=_area(ReplicationConfig, values),
         log_management=_area(

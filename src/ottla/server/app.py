@@ -221,6 +221,7 @@ class BrokerProcess:
 
     async def _show_metrics(self, node: Node) -> None:
         """Only where metrics are asked for: the page and a clock reading per request cost something."""
+        node.client_quotas.now_s = time.perf_counter
         address = self.config.connections.metrics_address
         if address is None:
             return

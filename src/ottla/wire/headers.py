@@ -83,6 +83,19 @@ def frame_response(message: Response, version: int, correlation_id: int) -> list
     return _joined(_FRAMED_RESPONSE.pack(size, correlation_id), parts)
 
 
+def encoded_size(message: Response, version: int) -> int:
+    """The bytes of a response with its size in front, but without its header: what Kafka counts."""
+    return 4 + sum(map(len, encode(message, version)))
+
+
+def with_throttle_time(parts: list[Buffer], api_key: int, version: int, wait_ms: int) -> list[Buffer]:
+    """A framed response whose body begins with its throttle time, told to wait so long."""
+    frame = bytearray(b"".join(parts))
+    offset = _FRAMED_RESPONSE.size + (version >= _FIRST_FLEXIBLE[api_key])
+    _CORRELATION_ID.pack_into(frame, offset, wait_ms)
+    return [frame]
+
+
 def response_correlation_id(frame: Buffer) -> int:
     """The number of the request that a response, without its size, answers."""
     if len(frame) < _CORRELATION_ID.size:

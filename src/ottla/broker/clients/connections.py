@@ -10,7 +10,9 @@ from typing import Protocol
 
 from ottla.broker.clients.request import Request
 from ottla.broker.outputs import Buffer, Close, Output, PauseReading, ResumeReading, TakeHeld, Write
+from ottla.broker.quotas.enforcer import ClientQuotas
 from ottla.broker.runtime.meters import RequestMeter
+from ottla.broker.runtime.timers import Timer, Timers
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.sasl.server_login import ServerLogin
 from ottla.wire.keys import ApiKey
@@ -21,6 +23,7 @@ OWED_REQUESTS_MAX = 512
 OWED_BYTES_MAX = 128 * 1024 * 1024
 """How many bytes of unanswered requests one connection may have before no more is read from it."""
 
+_NO_API = -1
 _PRODUCE_KEY = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
@@ -45,6 +48,7 @@ class Connection:
 
     __slots__ = (
         "_is_paused",
+        "_mute",
         "_outputs",
         "_shown",
         "held",
@@ -61,6 +65,7 @@ class Connection:
         "owed_bytes",
         "plain",
         "plain_ends",
+        "quotas",
     )
 
     def __init__(
@@ -93,7 +98,10 @@ class Connection:
         """Who serves the requests that begin so; beginnings are counted from behind the number."""
         self.plain_ends: tuple[int, ...] = ()
         """Where the beginnings end."""
+        self.quotas: ClientQuotas | None = None
+        """Counts what the client uses; None while no quota is set."""
         self._outputs = outputs
+        self._mute: Mute | None = None
         self._is_paused = False
         self._shown = principal
 
@@ -154,7 +162,7 @@ class Connection:
         while owed and (answer := owed[0].answer) is not None:
             done = owed.popleft()
             self.owed_bytes -= done.size
-            if self.meter is not None:
+            if self.meter is not None and done.api_key != _NO_API:
                 self.meter.answered(done, sum(map(len, answer)))
             parts += answer
             if done.hang_up_reason is not None:
@@ -172,6 +180,20 @@ class Connection:
         if len(self.owed) <= OWED_REQUESTS_MAX // 2 and self.owed_bytes <= OWED_BYTES_MAX // 2:
             self._is_paused = False
             self._outputs.append(ResumeReading(self.id))
+
+    def mute(self, wait_ms: int) -> None:
+        """Handle nothing more of this client for so long: it waits behind a request that is answered then."""
+        assert self.quotas is not None, "only quotas mute"
+        if self._mute is None or self._mute.is_over:
+            self._mute = Mute(self, self.quotas.timers)
+            self.owed.append(self._mute.request)
+        self._mute.until(wait_ms)
+
+    def turn_away(self, wait_ms: int, timers: Timers) -> None:
+        """The client's address comes too often: hear nothing from it, and hang up only after a while."""
+        self.is_doomed = True
+        self._outputs.append(PauseReading(self.id))
+        timers.after(wait_ms, lambda: self.close("the quota of connections of its address is exceeded"))
 
     @property
     def principal(self) -> Principal:
@@ -206,16 +228,46 @@ class Connection:
         self.owed_bytes = 0
 
 
+class Mute:
+    """Stands in the connection's line for a while, so that whatever comes behind it must wait."""
+
+    __slots__ = ("_timer", "_timers", "request")
+
+    def __init__(self, connection: Connection, timers: Timers) -> None:
+        self.request = Request(connection, _NO_API, 0, 0, None, 0)
+        self._timers = timers
+        self._timer: Timer | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.request.answer is not None
+
+    def until(self, wait_ms: int) -> None:
+        """Stand at least so long from now."""
+        deadline_ms = 0 if self._timer is None else self._timer.deadline_ms
+        timer = self._timers.after(wait_ms, self._end)
+        if timer.deadline_ms <= deadline_ms:
+            timer.cancel()
+        else:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = timer
+
+    def _end(self) -> None:
+        self.request.give_up_place()
+
+
 class Connections:
     """All clients of the node, by the numbers the edge gave them."""
 
-    __slots__ = ("_by_id", "_guarded", "_outputs", "_privileged_listener", "meter")
+    __slots__ = ("_by_id", "_guarded", "_outputs", "_privileged_listener", "_quotas", "meter")
 
     def __init__(self, outputs: list[Output], privileged_listener: str | None) -> None:
         self._by_id: dict[int, Connection] = {}
         self._guarded: dict[int, Connection] = {}
         self._outputs = outputs
         self._privileged_listener = privileged_listener
+        self._quotas: ClientQuotas | None = None
         self.meter: RequestMeter | None = None
         """Times the requests of connections that come from now on."""
 
@@ -244,8 +296,15 @@ class Connections:
         connection = Connection(
             connection_id, listener, host, self._outputs, privileged, self.meter, principal
         )
+        connection.quotas = self._quotas
         self._by_id[connection_id] = connection
         return connection
+
+    def enforce(self, quotas: ClientQuotas) -> None:
+        """From now on count what clients use, of all connections."""
+        self._quotas = quotas
+        for connection in (*self._by_id.values(), *self._guarded.values()):
+            connection.quotas = quotas
 
     def lost(self, connection_id: int) -> Connection | None:
         """The edge says that the client has gone."""

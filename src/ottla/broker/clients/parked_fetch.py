@@ -20,6 +20,7 @@ from ottla.wire.apis.fetch import (
     PartitionData,
 )
 from ottla.wire.apis.leader_hint import LeaderIdAndEpoch, NodeEndpoint
+from ottla.wire.headers import encoded_size
 
 ZSTD_SINCE = 10
 CONSUMERS_READ_FOLLOWERS_SINCE = 11
@@ -374,12 +375,26 @@ class ParkedFetch:
         response = FetchResponse(session_id=session_id, responses=list(topics.values()))
         if hints is not None:
             response.node_endpoints = [NodeEndpoint(*each) for each in hints.endpoints()]
+        if (quotas := self.connection.quotas) is not None and reader.replica_id < 0:
+            wait_ms = quotas.charge_fetch(self.request, lambda: encoded_size(response, self.version))
+            if wait_ms:
+                return self._throttled(session_id, wait_ms)
         self._remember(looked)
         if reader.replica_id >= 0:
             context.meters.replication_bytes_out += self._bytes
         else:
             context.meters.bytes_out += self._bytes
         return response
+
+    def _throttled(self, session_id: int, wait_ms: int) -> FetchResponse:
+        """Nothing but how long to wait: the session knows as much as before."""
+        reader = self.reader
+        self.connection.mute(wait_ms)
+        if not isinstance(reader, FetchSession):
+            reader.finished()
+        for entry in reader.dirty:
+            entry.records = None
+        return FetchResponse(session_id=session_id, throttle_time_ms=wait_ms)
 
     def _data(self, entry: FetchEntry) -> PartitionData:
         """One partition's row; a disk that fails now fails this partition only.

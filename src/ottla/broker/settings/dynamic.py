@@ -13,6 +13,7 @@ from typing import Protocol
 from ottla.broker.metadata.image import MetadataImage
 from ottla.broker.runtime.runtime import Runtime
 from ottla.broker.runtime.tasks import Steps, persistently
+from ottla.broker.settings.quota_nodes import QUOTA_KINDS, QuotaNodes
 from ottla.broker.settings.reading import READS_AT_ONCE, read_all, read_until_shown
 from ottla.broker.settings.users import Users
 from ottla.config.areas import BrokerConfig
@@ -59,6 +60,7 @@ class DynamicConfigs:
         self._runtime = runtime
         self._metadata = metadata
         self.users = Users()
+        self.quotas = QuotaNodes()
         self.listeners: list[ConfigListener] = []
         self.static = static = runtime.config
         self.values: dict[str, Value] = effective_values(static.originals)
@@ -121,6 +123,7 @@ class DynamicConfigs:
         yield from self._read_broker(paths.DEFAULT_ENTITY)
         yield from self._read_broker(str(self._runtime.identity.broker_id))
         yield from self.users.load()
+        yield from self.quotas.load()
 
     def refresh(self, topics: Iterable[str], and_brokers: bool) -> Steps[None]:
         """Read settings again before the news of a change has come."""
@@ -286,5 +289,7 @@ class DynamicConfigs:
             yield from self._read_again([name])
         elif kind == "brokers" and name in (paths.DEFAULT_ENTITY, str(self._runtime.identity.broker_id)):
             yield from self._read_broker(name)
-        elif kind == "users" and "/" not in name:
-            yield from self.users.read([name])
+        elif kind in QUOTA_KINDS:
+            if kind == "users" and "/" not in name:
+                yield from self.users.read([name])
+            yield from self.quotas.read([entity])

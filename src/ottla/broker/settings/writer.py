@@ -62,6 +62,10 @@ def write_overrides(entity: str, change: Change, validate_only: bool) -> Steps[I
         if isinstance(outcome, MultiDone):
             yield from _leave_note(entity)
             return None
+        if isinstance(outcome, MultiFailed) and outcome.code is ZkCode.NO_NODE and isinstance(write, Create):
+            for parent in paths.parents(path):
+                yield from persistently(Create(parent, b""))
+            continue
         lost += isinstance(outcome, Lost)
         if is_lost_for_good(len(encoded), lost):
             why = f"ZooKeeper hangs up on a node of {len(encoded)} bytes: too much for its jute.maxbuffer."

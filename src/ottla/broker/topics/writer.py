@@ -32,6 +32,7 @@ from ottla.zookeeper.ops import (
     ZkCode,
 )
 
+OVER_QUOTA = Refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 FENCED = Refusal(ErrorCode.NOT_CONTROLLER, "Another controller was elected.")
 
 

@@ -71,6 +71,14 @@ socket.request.max.bytes int 104857600 >=1
     The largest request that is read; a larger one closes the connection.
 request.timeout.ms int 30000
     How long a request to another broker waits for its answer.
+quota.window.num int 11 >=1
+    Over how many windows the rates of clients with quotas are measured.
+quota.window.size.seconds int 1 >=1
+    How long one of these windows is.
+controller.quota.window.num int 11 >=1
+    For how many windows a client may use up its quota of controller mutations at once.
+controller.quota.window.size.seconds int 1 >=1
+    How long one of these windows is.
 max.request.partition.size.limit int 2000 >=1 no-effect
     How many partitions one request for a listing may ask for.
 ottla.cuts.file string ""

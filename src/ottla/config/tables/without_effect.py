@@ -13,8 +13,6 @@ controller.quorum.election.timeout.ms int 1000
 controller.quorum.fetch.timeout.ms int 2000
 controller.quorum.request.timeout.ms int 2000
 controller.quorum.retry.backoff.ms int 20
-controller.quota.window.num int 11 >=1
-controller.quota.window.size.seconds int 1 >=1
 delegation.token.expiry.check.interval.ms long 3600000 >=1
 delegation.token.expiry.time.ms long 86400000 >=1
 delegation.token.max.lifetime.ms long 604800000 >=1
@@ -72,8 +70,6 @@ password.encoder.secret password null
 producer.purgatory.purge.interval.requests int 1000
 queued.max.request.bytes long -1
 queued.max.requests int 500 >=1
-quota.window.num int 11 >=1
-quota.window.size.seconds int 1 >=1
 remote.fetch.max.wait.ms int 500 >=1 cluster-wide
 remote.log.index.file.cache.total.size.bytes long 1073741824 >=1 cluster-wide
 remote.log.manager.copier.thread.pool.size int -1

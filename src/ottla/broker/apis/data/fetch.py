@@ -31,6 +31,9 @@ def handle(node: Node, request: Request, body: FetchRequest) -> FetchResponse | 
     if is_named_later:
         reader.registered_as(body.replica_state.replica_epoch)
     max_bytes = min(body.max_bytes, node.config.replication.fetch_max_bytes)
+    if (quotas := request.connection.quotas) is not None and reader.replica_id < 0:
+        in_burst = quotas.fetch_bytes_max(request)
+        max_bytes = max_bytes if in_burst is None else min(max_bytes, in_burst)
     fetch = ParkedFetch(
         node.fetch_context,
         request,

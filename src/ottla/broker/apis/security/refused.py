@@ -1,7 +1,6 @@
-"""ACLs, delegation tokens, quotas: what a broker without them answers, each by its name.
+"""ACLs, delegation tokens: what a broker without them answers, each by its name.
 
-The answers are those of Apache Kafka 3.9 on a PLAINTEXT listener without an authorizer. Quotas are refused as
-not supported: Ottla would not enforce them.
+The answers are those of Apache Kafka 3.9 on a PLAINTEXT listener without an authorizer.
 """
 
 from collections.abc import Callable
@@ -10,12 +9,10 @@ from typing import Any, TypeVar
 from ottla.broker.clients.request import Request
 from ottla.broker.node import Node
 from ottla.model.errors import ErrorCode
-from ottla.wire.apis import alter_client_quotas as quotas
 from ottla.wire.apis.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from ottla.wire.apis.create_delegation_token import CreateDelegationTokenResponse
 from ottla.wire.apis.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 from ottla.wire.apis.describe_acls import DescribeAclsResponse
-from ottla.wire.apis.describe_client_quotas import DescribeClientQuotasResponse
 from ottla.wire.apis.describe_delegation_token import DescribeDelegationTokenResponse
 from ottla.wire.apis.expire_delegation_token import ExpireDelegationTokenResponse
 from ottla.wire.apis.renew_delegation_token import RenewDelegationTokenResponse
@@ -25,7 +22,6 @@ R = TypeVar("R", bound=Response)
 
 NO_AUTHORIZER = "No Authorizer is configured."
 NO_AUTHORIZER_TO_DESCRIBE = "No Authorizer is configured on the broker"
-NO_QUOTAS = "Ottla has no client quotas yet."
 
 
 def _always(response: type[R], error: ErrorCode, **fields: Any) -> Callable[[Node, Request, object], R]:
@@ -58,11 +54,6 @@ describe_delegation_token = _always(
     DescribeDelegationTokenResponse, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 )
 
-# An empty list would say that there is no limit; there may be, on Apache's brokers.
-describe_client_quotas = _always(
-    DescribeClientQuotasResponse, ErrorCode.UNSUPPORTED_VERSION, error_message=NO_QUOTAS, entries=None
-)
-
 
 def create_acls(node: Node, request: Request, body: CreateAclsRequest) -> CreateAclsResponse:
     """An ACL that protects nothing is not taken."""
@@ -74,16 +65,3 @@ def delete_acls(node: Node, request: Request, body: DeleteAclsRequest) -> Delete
     """There is none to delete."""
     refusal = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return DeleteAclsResponse(filter_results=[refusal for _ in body.filters])
-
-
-def alter_client_quotas(
-    node: Node, request: Request, body: quotas.AlterClientQuotasRequest
-) -> quotas.AlterClientQuotasResponse:
-    """A quota that nobody enforces is not taken."""
-    rows = [
-        quotas.ResponseEntryData(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NO_QUOTAS, entity=entry.entity
-        )
-        for entry in body.entries
-    ]
-    return quotas.AlterClientQuotasResponse(entries=rows)

@@ -1,11 +1,11 @@
 """CreateTopics 0-7: the controller creates the topics; the answer waits until they have leaders."""
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.broker.clients.request import Request
 from ottla.broker.settings.entries import ConfigRows
-from ottla.broker.topics.writer import FENCED, draw_topic_id
+from ottla.broker.topics.writer import FENCED, OVER_QUOTA, draw_topic_id
 from ottla.controller.effects import NewTopic, Result, TopicsCreated
 from ottla.controller.events import Token, TopicCreationRequested, TopicWanted
 from ottla.controller.placement import PlacementRule
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 INT16_MAX = 2**15 - 1
+STRICT_SINCE = 6
+"""Clients of older versions do not know the refusal: their topics are created, and they wait afterwards."""
 LOT_MAX = 2**31
+
+Results: TypeAlias = Mapping[str, NewTopic | Refusal]
+Then: TypeAlias = Callable[[Results], None]
 
 
 def handle(node: "Node", request: Request, body: CreateTopicsRequest) -> CreateTopicsResponse | None:
@@ -33,19 +38,37 @@ def handle(node: "Node", request: Request, body: CreateTopicsRequest) -> CreateT
         return CreateTopicsResponse(topics=rows)
     wanted = tuple(_wanted(node, topic) for topic in body.topics)
 
-    def make_event(token: Token) -> TopicCreationRequested:
-        config = node.config
-        rule = PlacementRule(config.controller.ottla_replica_placement)
-        return TopicCreationRequested(token, wanted, body.validate_only, config.topics, config.log, rule)
+    def ask(topics: tuple[TopicWanted, ...], validate_only: bool, then: Then) -> None:
+        def make_event(token: Token) -> TopicCreationRequested:
+            config = node.config
+            rule = PlacementRule(config.controller.ottla_replica_placement)
+            return TopicCreationRequested(token, topics, validate_only, config.topics, config.log, rule)
 
-    def then(result: Result | None) -> None:
-        if isinstance(result, TopicsCreated):
-            _wait(node, request, body, result.results)
-        else:
-            rows = [_row(topic.name, *FENCED) for topic in body.topics]
-            request.reply(CreateTopicsResponse(topics=rows))
+        def answered(result: Result | None) -> None:
+            if isinstance(result, TopicsCreated):
+                then(result.results)
+            else:
+                rows = [_row(topic.name, *FENCED) for topic in body.topics]
+                request.reply(CreateTopicsResponse(topics=rows))
 
-    node.controller.ask(make_event, then, request)
+        node.controller.ask(make_event, answered, request)
+
+    def charge(results: Results) -> None:
+        """The topics are sound: create those that the client's quota of mutations allows."""
+        refused = {
+            name: OVER_QUOTA
+            for name, result in results.items()
+            if isinstance(result, NewTopic)
+            and not node.client_quotas.may_mutate(request, len(result.partitions), is_strict)
+        }
+        allowed = tuple(topic for topic in wanted if topic.name not in refused)
+        ask(allowed, False, lambda made: _wait(node, request, body, {**made, **refused}))
+
+    is_strict = request.api_version >= STRICT_SINCE
+    if node.client_quotas.mutations and not body.validate_only:
+        ask(wanted, True, charge)
+    else:
+        ask(wanted, body.validate_only, lambda made: _wait(node, request, body, made))
     return None
 
 
@@ -62,9 +85,7 @@ def _wanted(node: "Node", topic: CreatableTopic) -> TopicWanted:
     )
 
 
-def _wait(
-    node: "Node", request: Request, body: CreateTopicsRequest, results: Mapping[str, NewTopic | Refusal]
-) -> None:
+def _wait(node: "Node", request: Request, body: CreateTopicsRequest, results: Results) -> None:
     made = {name: topic for name, topic in results.items() if isinstance(topic, NewTopic)}
     if body.validate_only:
         made = {}
@@ -84,7 +105,7 @@ def _wait(
 
 
 def _response(
-    node: "Node", body: CreateTopicsRequest, results: Mapping[str, NewTopic | Refusal], late: Collection[str]
+    node: "Node", body: CreateTopicsRequest, results: Results, late: Collection[str]
 ) -> CreateTopicsResponse:
     """A row for every entry of the request."""
     rows = []

@@ -15,6 +15,8 @@ from ottla.wire.apis.delete_topics import (
 from ottla.znodes import paths
 from ottla.zookeeper.ops import Create, Failed, Multi, MultiFailed, ZkCode
 
+STRICT_SINCE = 5
+"""Clients of older versions do not know the refusal: their topics are deleted, and they wait afterwards."""
 Doomed = dict[str, list[DeletableTopicResult]]
 
 
@@ -30,8 +32,10 @@ def handle(node: Node, request: Request, body: DeleteTopicsRequest) -> DeleteTop
     if any(topic.name is not None and topic.topic_id != ZERO_TOPIC_ID for topic in asked):
         return _all(asked, ErrorCode.INVALID_REQUEST)  # Nobody can tell what was meant by the others.
     rows = [_judge(node, topic) for topic in asked]
+    doomed = _doomed(rows)
+    _charge(node, request, doomed)
     node.tasks.spawn(
-        _mark(_doomed(rows), term.fence),
+        _mark(doomed, term.fence),
         request,
         lambda _: _wait(node, request, DeleteTopicsResponse(responses=rows), body.timeout_ms),
     )
@@ -64,6 +68,15 @@ def _doomed(rows: list[DeletableTopicResult]) -> Doomed:
         if row.error_code == ErrorCode.NONE and row.name is not None:
             doomed.setdefault(row.name, []).append(row)
     return doomed
+
+
+def _charge(node: Node, request: Request, doomed: Doomed) -> None:
+    """Spare what the client's quota of mutations does not allow to be deleted."""
+    for name in list(doomed):
+        count = len(node.metadata.topics[name].partitions)
+        if not node.client_quotas.may_mutate(request, count, request.api_version >= STRICT_SINCE):
+            for row in doomed.pop(name):
+                row.error_code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 def _mark(doomed: Doomed, fence: Fence) -> Steps[None]:

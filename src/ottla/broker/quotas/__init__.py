@@ -1,0 +1,1 @@
+"""Client quotas: as ZooKeeper has them, and enforced."""
