@@ -85,13 +85,15 @@ def apis_page() -> Iterator[str]:
     yield "# The APIs that a broker speaks\n"
     yield f"Of the {len(ApiKey)} APIs of a Kafka 3.9 broker in ZooKeeper mode Ottla serves"
     yield f"{len(answered) - len(refused)}, and {len(refused)} it understands and refuses by name.\n"
-    yield "| Key | API | Kafka 3.9 | Ottla | |\n|---|---|---|---|---|"
+    yield "*Rights* are what a client needs where an authorizer decides (see [ACLs](../operating/acls.md)).\n"
+    yield "| Key | API | Kafka 3.9 | Ottla | | Rights |\n|---|---|---|---|---|---|"
     for key in sorted(ApiKey):
         low, high, _ = API_VERSIONS[key]
         api = answered.get(key)
         ours = "-" if api is None else f"{api.min_version} to {api.max_version}"
         standing = "not spoken" if api is None else "refused" if is_refused(api) else "served"
-        yield f"| {int(key)} | {key.spelling} | {low} to {high} | {ours} | {standing} |"
+        needs = "" if api is None else api.needs
+        yield f"| {int(key)} | {key.spelling} | {low} to {high} | {ours} | {standing} | {needs} |"
 
 
 def is_refused(api: Api) -> bool:

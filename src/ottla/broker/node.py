@@ -5,6 +5,9 @@ from random import Random
 from typing import Any
 
 from ottla.broker import apis
+from ottla.broker.access.authorizer import Authorizer
+from ottla.broker.access.rule_store import RuleStore
+from ottla.broker.apis import guards
 from ottla.broker.apis.cluster import api_versions
 from ottla.broker.clients.connections import NUMBER_END, Connection, Connections
 from ottla.broker.clients.fetch_context import FetchContext
@@ -125,6 +128,14 @@ class Node:
         self.configs.listeners += [self.partitions, self.controller]
         self._build_life()
 
+    def _build_access(self) -> None:
+        rights = self.config.authorizer
+        self.authorizer = None if rights is None else Authorizer(rights)
+        """Who decides what clients may do; None: everybody may do everything."""
+        self.rule_store = None if self.authorizer is None else RuleStore(self.runtime, self.authorizer)
+        if self.authorizer is not None:
+            self.serves_plainly = False
+
     def _build_logins(self) -> None:
         self.client_quotas = ClientQuotas(self.runtime, self._enforce)
         self.configs.quotas.tell = self.client_quotas.set
@@ -202,6 +213,7 @@ class Node:
         )
 
     def _build_life(self) -> None:
+        self._build_access()
         self._build_logins()
         self.registration = Registration(self.runtime, self.log_dirs)
         self.startup = Startup(
@@ -210,6 +222,7 @@ class Node:
             self.registration,
             self.features,
             self.configs,
+            self.rule_store,
             self._on_logs_open,
             self._on_started,
         )
@@ -303,7 +316,11 @@ class Node:
         except MalformedRequest as malformed:
             connection.close(f"malformed request: {malformed}")
             return
-        response = api.handle(self, request, body)
+        authorizer = self.authorizer
+        if authorizer is None:
+            response = api.handle(self, request, body)
+        else:
+            response = guards.serve(self, authorizer, api, request, body)
         if api.learn is not None and connection.learns and self.serves_plainly:
             api.learn(self, request, body)
         if response is not None:
@@ -381,6 +398,8 @@ class Node:
         elif self.state is BrokerState.RUNNING:
             self.registration.register_again(self.controller.on_new_session)
             self.configs.on_new_session()
+            if self.rule_store is not None:
+                self.rule_store.on_new_session()
             self.features.read()
 
     def _nonce(self) -> str:

@@ -104,6 +104,14 @@ class QuotasConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizerConfig:
+    """Who may do everything, and what holds where no access rule says anything."""
+
+    super_users: tuple[str, ...] = ()
+    allow_everyone_if_no_acl_found: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsConfig:
     """What a topic gets when its creator does not say."""
 
@@ -195,6 +203,8 @@ class BrokerConfig:
     listeners: ListenersConfig = field(default_factory=ListenersConfig)
     connections: ConnectionsConfig = field(default_factory=ConnectionsConfig)
     quotas: QuotasConfig = field(default_factory=QuotasConfig)
+    authorizer: AuthorizerConfig | None = None
+    """None: everybody may do everything."""
     topics: TopicsConfig = field(default_factory=TopicsConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     log_management: LogManagementConfig = field(default_factory=LogManagementConfig)

@@ -18,6 +18,8 @@ from ottla.config.areas import (
     ZooKeeperConfig,
     parse_address,
 )
+from ottla.config.authorizer import NAMES as AUTHORIZER_NAMES
+from ottla.config.authorizer import authorizer_problems, read_authorizer
 from ottla.config.broker_checks import broken_requirements
 from ottla.config.definitions import all_broker_settings, broker_settings
 from ottla.config.group import GroupConfig
@@ -46,7 +48,7 @@ def read_broker_file(
     file = BrokerFile()
     values = _read_values(properties, file)
     listeners = read_listeners(values, host_name, properties)
-    file.unknown = [name for name in file.unknown if name not in listeners.names]
+    file.unknown = [name for name in file.unknown if name not in listeners.names | AUTHORIZER_NAMES]
     file.problems += listeners.problems
     _check_together(properties, values, file.problems)
     if not file.problems:
@@ -95,6 +97,7 @@ def _check_together(properties: Mapping[str, str], values: dict[str, Value], pro
             parse_address(metrics)
         except ValueError:
             problems.append(f"ottla.metrics.listener={metrics}: write host:port, such as 127.0.0.1:9404")
+    problems += authorizer_problems(properties)
     _check_identity(properties, values, problems)
     _check_replication(values, problems)
     problems += broken_requirements(values)
@@ -144,6 +147,7 @@ def build(
         listeners=listeners,
         connections=_area(ConnectionsConfig, values),
         quotas=_area(QuotasConfig, values),
+        authorizer=read_authorizer(originals),
         topics=_area(TopicsConfig, values),
         replication=_area(ReplicationConfig, values),
         log_management=_area(

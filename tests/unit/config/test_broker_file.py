@@ -57,7 +57,7 @@ def test_settings_of_parts_that_ottla_lacks_are_listed_when_they_differ_from_the
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer"),
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("zookeeper.set.acl", "true"),
         ("zookeeper.ssl.client.enable", "true"),
         ("zookeeper.metadata.migration.enable", "true"),

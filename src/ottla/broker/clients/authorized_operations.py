@@ -1,17 +1,27 @@
 """What a client may do, as bits: without an authorizer everything that the kind of resource knows."""
 
+from ottla.broker.clients.request import Request
+from ottla.security.acls.kinds import OPERATIONS, ResourceType
+
 NOT_ASKED = -(2**31)
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
-_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
+
+def _all(kind: ResourceType) -> int:
+    return sum(1 << operation for operation in OPERATIONS[kind])
 
 
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
+TOPIC = _all(ResourceType.TOPIC)
+CLUSTER = _all(ResourceType.CLUSTER)
+GROUP = _all(ResourceType.GROUP)
 
 
-TOPIC = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-CLUSTER = _bits(
-    _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
-)
-GROUP = _bits(_READ, _DELETE, _DESCRIBE)
+def of_cluster(request: Request, *, is_asked: bool) -> int:
+    """What the client may do to the cluster, if it asks."""
+    if not is_asked:
+        return NOT_ASKED
+    return CLUSTER if request.access is None else request.access.cluster_operations()
+
+
+def of_topic(request: Request, name: str) -> int:
+    """What the client may do to a topic."""
+    return TOPIC if request.access is None else request.access.operations(ResourceType.TOPIC, name)

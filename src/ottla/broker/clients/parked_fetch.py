@@ -1,5 +1,6 @@
 """One Fetch request on its way to its answer: read now, or park and read again when something changed."""
 
+from ottla.broker.access.access import Access
 from ottla.broker.clients.connections import Connection
 from ottla.broker.clients.fetch_context import FetchContext
 from ottla.broker.clients.fetch_session import FetchSession
@@ -38,7 +39,8 @@ _UNKNOWN_EPOCH = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
 _FENCED_EPOCH = int(ErrorCode.FENCED_LEADER_EPOCH)
 _OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 _UNKNOWN_CODEC = int(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-_FOUND_BEFORE_READING = (_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID)
+_FORBIDDEN = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+_FOUND_BEFORE_READING = (_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID, _FORBIDDEN)
 _FOUND_WITHOUT_READING = (*_FOUND_BEFORE_READING, _UNKNOWN_CODEC)
 _HINTED = (_NOT_LEADER, _FENCED_EPOCH)
 
@@ -211,6 +213,9 @@ class ParkedFetch:
         entry.diverging = None
         entry.preferred_replica = -1
         partition = entry.partition
+        if self.request.access is not None and self._is_forbidden(entry, self.request.access):
+            self._refuse(entry, _FORBIDDEN)
+            return
         if partition is None:
             resolved = self._resolve(entry)
             if isinstance(resolved, int):
@@ -302,6 +307,15 @@ class ParkedFetch:
         return True
 
     # --- checks -----------------------------------------------------------------------------------
+
+    def _is_forbidden(self, entry: FetchEntry, access: Access) -> bool:
+        """Followers are brokers; of a topic that nobody knows by its id there is nothing to forbid."""
+        if self.reader.replica_id >= 0:
+            return not access.cluster()
+        name: str | None = entry.topic
+        if self.version >= TOPIC_IDS_SINCE:
+            name = self._context.metadata.topic_names.get(entry.topic_id)
+        return name is not None and not access.topic(name)
 
     def _resolve(self, entry: FetchEntry) -> Partition | int:
         """Find the hosted partition of an entry; a session's entry then watches it."""

@@ -1,5 +1,6 @@
 """One request of a client: who asked what, and the one way to answer it."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.outputs import Buffer
@@ -7,6 +8,7 @@ from ottla.wire.headers import frame_response, with_throttle_time
 from ottla.wire.keys import ApiKey
 
 if TYPE_CHECKING:
+    from ottla.broker.access.access import Access
     from ottla.broker.clients.connections import Connection
     from ottla.security.principal import Principal
 
@@ -21,6 +23,8 @@ class Request:
     """
 
     __slots__ = (
+        "access",
+        "amend",
         "answer",
         "api_key",
         "api_version",
@@ -49,6 +53,10 @@ class Request:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.size = size
+        self.access: Access | None = None
+        """What its client may do; None where everybody may do everything."""
+        self.amend: Callable[[Any], Any] | None = None
+        """Puts into the answer what was refused for lack of rights, and takes out what must not be seen."""
         self.came_s = 0.0
         """When it came, where somebody measures that."""
         self.began_s = 0.0
@@ -81,6 +89,8 @@ class Request:
 
     def reply(self, message: Any) -> None:
         """Answer with this message, in the version that was asked."""
+        if self.amend is not None:
+            message = self.amend(message)
         quotas = self.connection.quotas
         if quotas is not None and (wait_ms := quotas.charge(self)):
             if "throttle_time_ms" in message.__struct_fields__:

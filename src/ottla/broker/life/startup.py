@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from ottla.broker.access.rule_store import RuleStore
 from ottla.broker.life.registration import Registration, StartRefused
 from ottla.broker.metadata.features import Features
 from ottla.broker.outputs import AcceptClients, Exit
@@ -35,6 +36,7 @@ class Startup:
         registration: Registration,
         features: Features,
         configs: DynamicConfigs,
+        rule_store: RuleStore | None,
         start_replicas: Callable[[], None],
         started: Callable[[], None],
     ) -> None:
@@ -44,6 +46,7 @@ class Startup:
         self._registration = registration
         self._features = features
         self._configs = configs
+        self._rule_store = rule_store
         self._start_replicas = start_replicas
         self._started = started
         self._has_begun = False
@@ -119,6 +122,8 @@ class Startup:
         session = self._runtime.zk.session_number
         self._features.read()
         yield from self._configs.load()
+        if self._rule_store is not None:
+            yield from self._rule_store.load()
         return session
 
     def _open_logs(self, log_config: LogConfig, by_topic: dict[str, LogConfig]) -> int:

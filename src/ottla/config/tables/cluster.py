@@ -9,6 +9,8 @@ broker.id.generation.enable boolean true
     Whether ZooKeeper may choose the broker's number.
 reserved.broker.max.id int 1000 >=0
     The highest number that people may give; chosen ones begin after it.
+authorizer.class.name string ""
+    What decides who may do what: kafka.security.authorizer.AclAuthorizer; without it everybody may do all.
 broker.rack string null
     The rack that the broker stands in, for the placement of replicas and for reading from the nearest one.
 inter.broker.protocol.version string 3.9-IV0

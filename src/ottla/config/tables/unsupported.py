@@ -2,7 +2,6 @@
 
 TABLE = """
 alter.config.policy.class.name class null
-authorizer.class.name string ""
 client.quota.callback.class class null
 controller.listener.names string null
 controller.quorum.bootstrap.servers list ""

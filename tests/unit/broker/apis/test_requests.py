@@ -168,7 +168,7 @@ def test_nobody_waits_for_ever_when_a_handler_fails_after_zookeepers_answer(is_a
 
         node.tasks.spawn(steps(), request)
 
-    api = Api(ApiKey.LIST_GROUPS, 0, 5, "groups.list_groups")
+    api = Api(ApiKey.LIST_GROUPS, 0, 5, "groups.list_groups", "")
     api.load()
     api.handle = handle
     bench.node.apis[ApiKey.LIST_GROUPS] = api

@@ -25,13 +25,12 @@ def handle(node: Node, request: Request, body: DescribeClusterRequest) -> Descri
         for live in brokers_shown(node)
         if (endpoint := live.endpoints.get(request.listener)) is not None
     ]
-    wants_operations = body.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=node.identity.cluster_id,
         controller_id=image.controller,
         brokers=brokers,
-        cluster_authorized_operations=(
-            authorized_operations.CLUSTER if wants_operations else authorized_operations.NOT_ASKED
+        cluster_authorized_operations=authorized_operations.of_cluster(
+            request, is_asked=body.include_cluster_authorized_operations
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
+from ottla.broker.access.access import Access
 from ottla.broker.clients import authorized_operations
 from ottla.broker.clients.request import Request
 from ottla.broker.metadata.encoding import frame_with_topics
@@ -11,6 +12,7 @@ from ottla.model import topic_names
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_BROKER, ZERO_TOPIC_ID, BrokerId, TopicId
 from ottla.model.internal_topics import INTERNAL_TOPICS
+from ottla.security.acls.kinds import Operation
 from ottla.wire.apis.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -28,17 +30,17 @@ def handle(node: Node, request: Request, body: MetadataRequest) -> MetadataRespo
     rows: list[MetadataResponseTopic] = []
     missing: dict[str, None] = {}
     known = _asked(node.metadata, version, body, rows, missing)
+    if request.access is not None:
+        known, missing = _allowed(request.access, body, version, known, missing, rows)
     if missing:
         may_create = body.allow_auto_topic_creation and node.config.topics.auto_create_topics_enable
-        rows += _missing_rows(node, missing, may_create)
+        rows += _missing_rows(node, request, missing, may_create)
     wants_operations = body.include_cluster_authorized_operations and 8 <= version <= 10
     answer = MetadataResponse(
         brokers=_brokers(node, request.listener),
         cluster_id=node.identity.cluster_id,
         controller_id=node.metadata.controller,
-        cluster_authorized_operations=(
-            authorized_operations.CLUSTER if wants_operations else authorized_operations.NOT_ASKED
-        ),
+        cluster_authorized_operations=authorized_operations.of_cluster(request, is_asked=wants_operations),
     )
 
     def row_of(topic: TopicInfo) -> MetadataResponseTopic:
@@ -48,13 +50,45 @@ def handle(node: Node, request: Request, body: MetadataRequest) -> MetadataRespo
     if rows or wants_operations:
         answer.topics = [*rows, *map(row_of, known)]
         for row in answer.topics if wants_operations else ():
-            if row.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
-                row.topic_authorized_operations = authorized_operations.TOPIC
+            if row.name is not None and row.error_code not in _NOT_TOLD:
+                row.topic_authorized_operations = authorized_operations.of_topic(request, row.name)
         return answer
     request.reply_encoded(
         frame_with_topics(answer, version, request.correlation_id, request.listener, known, row_of)
     )
     return None
+
+
+_NOT_TOLD = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _allowed(
+    access: Access,
+    body: MetadataRequest,
+    version: int,
+    known: Iterable[TopicInfo],
+    missing: dict[str, None],
+    rows: list[MetadataResponseTopic],
+) -> tuple[Iterable[TopicInfo], dict[str, None]]:
+    """Topics that the client may not describe are left out where it asks for all, and refused where it names
+    them, whether or not they are there; by its id alone a topic's name is not told."""
+    known = list(known)
+    is_for_all = body.topics is None or (version == 0 and not body.topics)
+    by_id = not is_for_all and any(topic.topic_id != ZERO_TOPIC_ID for topic in body.topics or ())
+    allowed = access.topics([*(topic.name for topic in known), *missing], is_quiet=is_for_all)
+    if not is_for_all:
+        refused = {topic.name: topic for topic in known if topic.name not in allowed}
+        for name in (*refused, *(name for name in missing if name not in allowed)):
+            row = MetadataResponseTopic(
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                name=None if by_id else name,
+                is_internal=not by_id and name in INTERNAL_TOPICS,
+            )
+            if by_id:
+                row.topic_id = refused[name].topic_id
+            rows.append(row)
+    shown = [topic for topic in known if topic.name in allowed]
+    return shown, {name: None for name in missing if name in allowed}
 
 
 def _refusal(version: int, body: MetadataRequest) -> MetadataResponse | None:
@@ -112,7 +146,14 @@ def _known_ids(
     return known
 
 
-def _missing_rows(node: Node, names: Collection[str], may_create: bool) -> list[MetadataResponseTopic]:
+def _missing_rows(
+    node: Node, request: Request, names: Collection[str], may_create: bool
+) -> list[MetadataResponseTopic]:
+    access = request.access
+    forbidden: set[str] = set()
+    if may_create and access is not None and not access.cluster(is_quiet=True):
+        forbidden = set(names) - access.topics(names, Operation.CREATE)
+        names = [name for name in names if name not in forbidden]
     legal = [name for name in names if topic_names.why_illegal(name) is None]
     errors = dict.fromkeys(names, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if _is_untold(node):
@@ -121,6 +162,7 @@ def _missing_rows(node: Node, names: Collection[str], may_create: bool) -> list[
         errors.update(node.topic_creation.create_for_client(legal))
     else:
         errors.update(dict.fromkeys(legal, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    errors.update(dict.fromkeys(forbidden, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     return [
         MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
         for name, error in errors.items()

@@ -1,6 +1,5 @@
 """JoinGroup: a member wants into the next generation of its group."""
 
-from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 
 from ottla.broker.clients.request import Request
@@ -9,6 +8,7 @@ from ottla.coordinator.group import answers
 from ottla.coordinator.group.members import Protocol
 from ottla.coordinator.group.requests import Join
 from ottla.model.errors import ErrorCode
+from ottla.model.hosts import as_in_java
 from ottla.wire.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.wire.primitives import fits_string
 
@@ -43,7 +43,7 @@ def handle(node: Node, request: Request, body: JoinGroupRequest) -> JoinGroupRes
         member_id=body.member_id,
         group_instance_id=body.group_instance_id,
         client_id=request.client_id or "",
-        client_host=f"/{_as_in_java(request.client_host)}",
+        client_host=f"/{as_in_java(request.client_host)}",
         rebalance_timeout_ms=(
             body.rebalance_timeout_ms if version >= FIRST_WITH_REBALANCE_TIMEOUT else body.session_timeout_ms
         ),
@@ -55,15 +55,6 @@ def handle(node: Node, request: Request, body: JoinGroupRequest) -> JoinGroupRes
     )
     host.perform(number, shard.join(host.token(reply), join, host.now()))
     return None
-
-
-def _as_in_java(host: str) -> str:
-    """An address as Kafka's records and tools have it: of IPv6 no zero is left out."""
-    try:
-        groups = IPv6Address(host).exploded.split(":")
-    except AddressValueError:
-        return host
-    return ":".join(f"{int(group, 16):x}" for group in groups)
 
 
 def _can_be_stored(request: Request, body: JoinGroupRequest) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from ottla.broker.apis.guards.rows import CLUSTER_WORDS
+from ottla.broker.apis.guards.settings import TOPIC_WORDS, refusal
 from ottla.broker.clients.request import Request
 from ottla.broker.metadata.encoded_lists import frame_with_items, only_item
 from ottla.broker.node import Node
@@ -44,7 +46,7 @@ def _answer(
     results: list[bytes] = []
     empty = DescribeConfigsResponse()
     tail_size = 1 if empty.spec.is_flexible(request.api_version) else 0
-    for result in _results(node, body):
+    for result in _results(node, request, body):
         one = DescribeConfigsResponse(results=[result])
         results.append(only_item(empty, one, request.api_version, tail_size))
         yield BREATH
@@ -53,7 +55,7 @@ def _answer(
     )
 
 
-def _results(node: Node, body: DescribeConfigsRequest) -> Iterator[DescribeConfigsResult]:
+def _results(node: Node, request: Request, body: DescribeConfigsRequest) -> Iterator[DescribeConfigsResult]:
     """One result a resource; a resource that cannot be described says why."""
     rows = ConfigRows(
         node.configs,
@@ -61,15 +63,24 @@ def _results(node: Node, body: DescribeConfigsRequest) -> Iterator[DescribeConfi
         with_synonyms=body.include_synonyms,
         with_documentation=body.include_documentation,
     )
+    refused: list[DescribeConfigsResult] = []
     for resource in body.resources:
         result = DescribeConfigsResult(
             error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
+        if request.access is not None and (
+            code := refusal(request.access, resource.resource_type, resource.resource_name)
+        ):
+            result.error_code = code
+            result.error_message = TOPIC_WORDS if resource.resource_type == TOPIC else CLUSTER_WORDS
+            refused.append(result)
+            continue
         try:
             result.configs = _rows(node, rows, resource)
         except InvalidResource as invalid:
             result.error_code, result.error_message = invalid.code, invalid.message
         yield result
+    yield from refused
 
 
 def _rows(node: Node, rows: ConfigRows, resource: DescribeConfigsResource) -> list[Row]:

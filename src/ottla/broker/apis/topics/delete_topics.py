@@ -6,6 +6,7 @@ from ottla.broker.node import Node
 from ottla.broker.runtime.tasks import Steps, persistently
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ZERO_TOPIC_ID, TopicId
+from ottla.security.acls.kinds import Operation
 from ottla.wire.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -31,7 +32,7 @@ def handle(node: Node, request: Request, body: DeleteTopicsRequest) -> DeleteTop
         return _all(asked, ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST)
     if any(topic.name is not None and topic.topic_id != ZERO_TOPIC_ID for topic in asked):
         return _all(asked, ErrorCode.INVALID_REQUEST)  # Nobody can tell what was meant by the others.
-    rows = [_judge(node, topic) for topic in asked]
+    rows = [_judge(node, request, topic) for topic in asked]
     doomed = _doomed(rows)
     _charge(node, request, doomed)
     node.tasks.spawn(
@@ -49,13 +50,17 @@ def _all(asked: list[DeleteTopicState], error: ErrorCode) -> DeleteTopicsRespons
     return DeleteTopicsResponse(responses=rows)
 
 
-def _judge(node: Node, topic: DeleteTopicState) -> DeletableTopicResult:
+def _judge(node: Node, request: Request, topic: DeleteTopicState) -> DeletableTopicResult:
     """A topic on its way out has still its id, but nobody is told of it any more."""
     row = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
     if row.name is None:
         row.name = node.controller.topic_name(TopicId(topic.topic_id))
     if row.name is None:
         row.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+    elif request.access is not None and not request.access.topic(row.name):
+        row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if topic.name is None and not request.access.topic(row.name, Operation.DESCRIBE):
+            row.name = None  # Who may not describe a topic learns no name by its id.
     elif row.name not in node.metadata.topics:
         row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return row

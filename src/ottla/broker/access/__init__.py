@@ -1,0 +1,1 @@
+"""Who may do what on this broker: the rules of the cluster, and the questions of requests."""
