@@ -22,6 +22,10 @@ NOT_OVER_ONE_SERVER = {
     "TestSSLClient::test_create": "wants TLS",
 }
 """What one Apache server fails as well, and why."""
+RACES = {
+    "TestConnectionDrop::test_connection_dropped": "expects to drop the connection before the server answers",
+}
+"""What depends on who is faster, on a busy machine, whatever the server is."""
 TESTS_MIN = 300
 
 
@@ -62,7 +66,7 @@ def run_suite(place: Path, server: str) -> tuple[set[str], int]:
 def test_what_one_apache_server_passes_the_keeper_passes(tmp_path: Path) -> None:
     failed, count = run_suite(tmp_path, "keeper")
 
-    assert failed <= NOT_OVER_ONE_SERVER.keys()
+    assert failed <= NOT_OVER_ONE_SERVER.keys() | RACES.keys()
     assert count >= TESTS_MIN
 
 

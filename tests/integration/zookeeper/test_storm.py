@@ -119,7 +119,9 @@ def test_a_mirror_kept_by_watches_is_right_after_any_number_of_cuts(
             proxy.address + zookeeper.chroot, session_timeout_ms=20_000, listener=mirror.listen
         )
         mirror.begin(client)
-        for number in range(changes):
+        for number in range(20 * changes):
+            if number >= changes and mirror.suspensions > changes // 100:
+                break  # a busy machine merges cuts: there have been enough of them all the same
             await asyncio.to_thread(change_something, other, rng, number)
             if rng.random() < 0.15:
                 cut_somehow(proxy, rng)
@@ -133,7 +135,7 @@ def test_a_mirror_kept_by_watches_is_right_after_any_number_of_cuts(
 
         try:
             await eventually(is_right, "the mirror is right")
-            assert mirror.suspensions > changes // 100, "a busy machine merges cuts, but not all of them"
+            assert mirror.suspensions > changes // 100, "hardly any cut met the connection"
         finally:
             await client.close()
 

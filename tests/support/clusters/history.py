@@ -174,7 +174,10 @@ def _commit_offsets(admin: AdminClient, cluster: ApacheCluster) -> None:
 
 def _is_tidied(log_dir: Path) -> bool:
     checkpoint = log_dir / "cleaner-offset-checkpoint"
-    kept = sum(file.stat().st_size for file in (log_dir / "retained-0").glob("*.log"))
+    try:
+        kept = sum(file.stat().st_size for file in (log_dir / "retained-0").glob("*.log"))
+    except FileNotFoundError:
+        return False  # Retention is at work.
     # Those of the trimmed topic stay for a minute and belong to the picture.
     leftovers = [*log_dir.glob("compacted-0/*.*.*"), *log_dir.glob("retained-0/*.*.*")]
     return (

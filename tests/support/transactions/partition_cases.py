@@ -347,8 +347,8 @@ def two_groups_in_one_transaction(talk: PartitionTalk) -> None:
 
 
 @CASES.add
-def versions_that_are_not_there(talk: PartitionTalk) -> None:
-    """What either hangs up on: nothing of it is done."""
+def an_end_taken_back(talk: PartitionTalk) -> None:
+    """What is committed is not aborted any more."""
     talk.begin({TOPIC: (2,)})
     for commit in (True, False):
         talk.send(
@@ -361,7 +361,6 @@ def versions_that_are_not_there(talk: PartitionTalk) -> None:
             3,
             "b",
         )
-    talk.take("b")
-    talk.take("b")
-    talk.settle()
+        talk.take("b")
+        talk.settle()
     talk.describe()
