@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from ottla.config.definitions import is_password
 from ottla.config.properties import properties_text
 from ottla.launch.data_dir import lock_data_dir
 from ottla.launch.forking.forked import IS_QUICKER, WarmProcess
@@ -28,6 +29,7 @@ from ottla.launch.zookeeper.choice import chosen_zookeeper
 
 if TYPE_CHECKING:
     from ottla.launch.kafka_probe import ClusterSeen
+    from ottla.launch.secure.doors import ClosedDoors
 
 LOCK_NAME = "cluster.lock"
 SETTINGS_NAME = "server.properties"
@@ -103,6 +105,7 @@ class BrokerProcess:
         """Start the process, forked from a warm one if there is one, and do not wait for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         file = self.directory / SETTINGS_NAME
+        file.touch(mode=0o600 if any(is_password(name) for name in settings) else 0o666)
         file.write_text(properties_text(settings), encoding="utf-8")
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
@@ -196,6 +199,7 @@ class Cluster:
         zookeeper: str | None = None,
         sync: bool = True,
         cuttable: bool = False,
+        closed: "ClosedDoors | None" = None,
     ) -> None:
         """Describe it; ``start`` or ``with`` starts it.
 
@@ -206,6 +210,7 @@ class Cluster:
         one) or ``apache``, started and stopped with the cluster, or the connect string of servers that run
         elsewhere. ``sync=False`` lets it answer
         before its data is on disk, and ``cuttable`` brokers obey their ``cuts`` file: for tests.
+        With ``closed`` nobody comes in without TLS and a login.
         """
         self._is_temporary = data_dir is None
         kept = data_dir.absolute() if data_dir is not None else None
@@ -216,6 +221,8 @@ class Cluster:
         self.brokers = [
             BrokerProcess(number, self.data_dir / f"broker-{number}") for number in range(brokers)
         ]
+        self.closed = closed
+        self.client_files: list[Path] = []
         self._port = port
         self._settings = dict(settings or {})
         self._racks = tuple(racks)
@@ -233,7 +240,7 @@ class Cluster:
     def controller(self) -> int | None:
         """The broker that is controller, as the first broker that answers sees it; None if none does."""
         for broker in self.brokers:
-            if broker.is_running and (seen := _seen_by(broker)) is not None:
+            if broker.is_running and (seen := self._seen_by(broker)) is not None:
                 return seen.controller if seen.controller >= 0 else None
         return None
 
@@ -249,6 +256,8 @@ class Cluster:
         except BaseException:
             self._cool_down()
             raise
+        if self.closed is not None:
+            self.client_files = self.closed.prepare(self.zookeeper.connect, self.bootstrap_servers)
         for broker in self.brokers:
             self.launch_broker(broker.broker_id)
         self.await_members(frozenset(broker.broker_id for broker in self.brokers))
@@ -292,7 +301,7 @@ class Cluster:
         give_up = time.monotonic() + timeout_s
         waiting = [self.brokers[number] for number in sorted(wanted)]
         while waiting:
-            seen = _seen_by(waiting[0])
+            seen = self._seen_by(waiting[0])
             known = frozenset() if seen is None else seen.brokers & (ours - others)
             if seen is not None and known == wanted and seen.controller in seen.brokers - (ours - wanted):
                 waiting.pop(0)
@@ -350,8 +359,14 @@ class Cluster:
             "transaction.state.log.min.isr": str(min(2, len(self.brokers))),
             **ON_ONE_MACHINE,
             **self._place_of(broker.broker_id),
+            **(self.closed.settings(broker.address) if self.closed is not None else {}),
             **self._settings,
         }
+
+    def _seen_by(self, broker: BrokerProcess) -> "ClusterSeen | None":
+        from ottla.launch.kafka_probe import see_cluster  # Imported while the brokers start.
+
+        return (self.closed.see if self.closed is not None else see_cluster)(LOOPBACK, broker.port)
 
     def _place_of(self, number: int) -> dict[str, str]:
         place = {}
@@ -384,12 +399,6 @@ class Cluster:
         for broker in self.brokers:
             wanted = self._port + broker.broker_id if self._port else _last_port(broker)
             broker.port = wanted if wanted and _is_free(wanted) else next(free)
-
-
-def _seen_by(broker: BrokerProcess) -> "ClusterSeen | None":
-    from ottla.launch.kafka_probe import see_cluster  # Imported while the brokers start.
-
-    return see_cluster(LOOPBACK, broker.port)
 
 
 def _last_port(broker: BrokerProcess) -> int:

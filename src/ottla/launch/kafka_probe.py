@@ -1,14 +1,18 @@
 """Asks one broker who it is, who the others are and who is controller; one connection, no event loop."""
 
+import secrets
 import socket
+import ssl
 import struct
 from dataclasses import dataclass
 from typing import Any
 
 from ottla.model.errors import MalformedRequest
+from ottla.security.sasl.mechanisms import SaslLogin
 from ottla.wire.apis.metadata import MetadataRequest
 from ottla.wire.connection import ClientSide
 from ottla.wire.fields import Request
+from ottla.wire.login import ClientLogin, LoginRefused, version_of
 
 VERSION = 9
 
@@ -21,15 +25,43 @@ class ClusterSeen:
     controller: int
 
 
-def see_cluster(host: str, port: int, timeout_s: float = 1.0) -> ClusterSeen | None:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How to come in where the doors are closed."""
+
+    tls: ssl.SSLContext
+    login: SaslLogin
+
+
+def see_cluster(host: str, port: int, timeout_s: float = 1.0, way: Way | None = None) -> ClusterSeen | None:
     """What that broker's metadata say; None while it does not answer."""
     request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
     try:
-        with socket.create_connection((host, port), timeout_s) as connection:
+        with _connected(host, port, timeout_s, way) as connection:
             response = ask(connection, request, VERSION, "ottla-launch")
-    except (OSError, MalformedRequest):
+    except (OSError, MalformedRequest, LoginRefused):
         return None
     return ClusterSeen(frozenset(broker.node_id for broker in response.brokers), response.controller_id)
+
+
+def _connected(host: str, port: int, timeout_s: float, way: Way | None) -> socket.socket:
+    plain = socket.create_connection((host, port), timeout_s)
+    if way is None:
+        return plain
+    try:
+        connection = way.tls.wrap_socket(plain, server_hostname=host)
+    except OSError:
+        plain.close()
+        raise
+    try:
+        login = ClientLogin(way.login, lambda: secrets.token_urlsafe(18))
+        request: Request | None = login.first()
+        while request is not None:
+            request = login.answered(ask(connection, request, version_of(request), "ottla-launch"))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def ask(connection: socket.socket, request: Request, version: int, client_id: str) -> Any:

@@ -45,6 +45,8 @@ def start_detached(data_dir: Path, words: list[str]) -> None:
     typer.echo(f"running as process {process.pid}; {next_command('down', data_dir)} stops it")
     typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
     typer.echo(f"  zookeeper.connect  {state.zookeeper}")
+    if state.client_properties is not None:
+        typer.echo(f"  for clients        {state.client_properties}")
     if (address := address_here(data_dir)) is not None:
         typer.echo(f"  console            {address}")
 

@@ -35,7 +35,7 @@ def kill(
     if wait:
         from ottla.cli.local.taking_over import await_others
 
-        seconds = await_others(require_state(data_dir).bootstrap_servers, broker)
+        seconds = await_others(require_state(data_dir), broker)
         typer.echo(f"after {seconds:.1f} s the others have noticed, and it leads nothing any more")
 
 

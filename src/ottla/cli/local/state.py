@@ -50,6 +50,8 @@ class UpState:
     zookeeper: str
     broker_pids: dict[int, int | None]
     """``None`` for a broker that has ended."""
+    client_properties: str | None = None
+    """The settings that a client needs, where the cluster lets nobody in without."""
 
 
 def write_state(cluster: "Cluster") -> None:
@@ -58,6 +60,7 @@ def write_state(cluster: "Cluster") -> None:
         "pid": os.getpid(),
         "bootstrap_servers": cluster.bootstrap_servers,
         "zookeeper": cluster.zookeeper.connect,
+        "client_properties": None if cluster.closed is None else str(cluster.closed.client_properties),
         "brokers": {
             str(broker.broker_id): broker.pid if broker.is_running else None for broker in cluster.brokers
         },
@@ -82,7 +85,8 @@ def read_state(data_dir: Path) -> UpState | None:
     try:
         fields = json.loads((data_dir / STATE_NAME).read_text(encoding="utf-8"))
         brokers = {int(number): pid for number, pid in fields["brokers"].items()}
-        state = UpState(fields["pid"], fields["bootstrap_servers"], fields["zookeeper"], brokers)
+        needed = fields.get("client_properties")
+        state = UpState(fields["pid"], fields["bootstrap_servers"], fields["zookeeper"], brokers, needed)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     # A cluster that is starting has the lock already, and the file is still that of the one before it.

@@ -38,6 +38,8 @@ def status(data_dir: DataDir = DEFAULT_DATA_DIR, output: OutputOption = Output.T
     typer.echo(f"running as process {state.pid}, data in {data_dir.absolute()}")
     typer.echo(f"  bootstrap.servers  {state.bootstrap_servers}")
     typer.echo(f"  zookeeper.connect  {state.zookeeper}")
+    if state.client_properties is not None:
+        typer.echo(f"  for clients        {state.client_properties}")
     if (address := address_here(data_dir)) is not None:
         typer.echo(f"  console            {address}")
     for number, pid in sorted(state.broker_pids.items()):

@@ -1,7 +1,9 @@
 """Waits until a cluster has noticed that a broker is gone, and others lead its partitions."""
 
 import time
+from pathlib import Path
 
+from ottla.cli.local.state import UpState
 from ottla.cli.shared.connection import connected
 from ottla.cli.shared.refusal import CommandRefused
 from ottla.client.admin.topics import describe_topics
@@ -13,10 +15,11 @@ LOOK_MS = 200
 _IMPATIENT = {"request.timeout.ms": "2000", "default.api.timeout.ms": "6000"}
 
 
-def await_others(bootstrap_servers: str, broker: int) -> float:
+def await_others(state: UpState, broker: int) -> float:
     """The seconds it took; a partition that nobody else may lead is not waited for."""
     started = time.monotonic()
-    with connected(bootstrap_servers, settings=_IMPATIENT) as client:
+    file = None if state.client_properties is None else Path(state.client_properties)
+    with connected(state.bootstrap_servers, file, settings=_IMPATIENT) as client:
         while not _is_replaced(client, broker):
             if time.monotonic() - started > LIMIT_S:
                 raise CommandRefused(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ottla.cli.local.demo import Demo
     from ottla.cli.shared.signals import Stop
     from ottla.launch.cluster import BrokerProcess, Cluster
+    from ottla.launch.secure.doors import ClosedDoors
+    from ottla.security.secret import Secret
 
 app = typer.Typer(add_completion=False)
 
@@ -72,6 +74,14 @@ def up(
     console: Annotated[
         bool, typer.Option("--console", help="Also show the cluster in a browser: `ottla console --help`.")
     ] = False,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="Let nobody in without TLS and a login: makes certificates, users and ready files for"
+            " clients (needs ottla[tls]).",
+        ),
+    ] = False,
     demo_setup: Annotated[
         str,
         typer.Option(hidden=True, help="A command that installs Spark, run behind the cluster."),
@@ -84,6 +94,10 @@ def up(
     settings = key_values("--set", set_ or [])
     require_known(settings)
     require_unused(data_dir)
+    if secure and (demo or console):
+        raise UsageRefused(
+            "--secure: the demo and the console do not log in yet; leave --demo and --console out"
+        )
     if detach:
         from ottla.cli.local.detached import start_detached
 
@@ -91,6 +105,7 @@ def up(
         words = ["--brokers", str(brokers), "--data-dir", str(data_dir.absolute()), *given]
         words += ["--demo", "--demo-setup", demo_setup] if demo else []
         words += ["--console"] if console else []
+        words += ["--secure"] if secure else []
         words += ["--racks", racks, "--zookeeper", zookeeper, "--metrics-port", str(metrics_port)]
         start_detached(data_dir, [*words, "--port", str(port), "--zookeeper-port", str(zookeeper_port)])
         return
@@ -114,6 +129,7 @@ def up(
             racks=[rack.strip() for rack in racks.split(",") if rack.strip()],
             metrics_port=metrics_port,
             zookeeper=zookeeper or None,
+            closed=_closed_doors(data_dir) if secure else None,
         )
         tell(f"starting {brokers} brokers with {cluster.zookeeper}")
         _run(cluster, started, stop, demo_setup if demo else None, with_console=console)
@@ -154,6 +170,16 @@ def _run(
         if is_ours:
             remove_state(cluster.data_dir)
         cluster.stop()
+
+
+def _closed_doors(data_dir: Path) -> "ClosedDoors":
+    from ottla.cli.tools.users.work import DEFAULT_ITERATIONS, Wanted, add_in_zookeeper
+    from ottla.launch.secure.doors import MECHANISM, ClosedDoors
+
+    def add_user(connect: str, user: str, password: "Secret") -> None:
+        add_in_zookeeper(connect, user, Wanted((MECHANISM,), DEFAULT_ITERATIONS, password))
+
+    return ClosedDoors(data_dir.absolute(), add_user)
 
 
 def require_unused(data_dir: Path) -> None:
@@ -200,6 +226,8 @@ def _show(cluster: "Cluster", elapsed_s: float) -> None:
     tell(f"  bootstrap.servers  {cluster.bootstrap_servers}")
     tell(f"  zookeeper.connect  {cluster.zookeeper.connect}")
     tell(f"  data               {cluster.data_dir}")
+    for file in cluster.client_files:
+        tell(f"  for clients        {file}")
     if (address := address_here(cluster.data_dir)) is not None:
         tell(f"  console            {address}")
     tell("Ctrl-C stops it")

@@ -52,7 +52,10 @@ def connected(
     bootstrap_server: str, command_config: Path | None = None, settings: dict[str, str] | None = None
 ) -> Iterator[Client]:
     """A client that has reached the cluster."""
-    properties = {**read_settings(command_config), **(settings or {})}
+    own = read_settings(command_config)
+    if command_config is None and "bootstrap.servers" not in (settings or {}):
+        own = _settings_here(bootstrap_server)
+    properties = {**own, **(settings or {})}
     bootstrap_server = bootstrap_server or properties.get("bootstrap.servers") or servers_here()
     config = client_config(bootstrap_server, properties)
     try:
@@ -84,6 +87,20 @@ def servers_here() -> str:
     """Where a cluster is looked for when none is named."""
     state = read_state(DEFAULT_DATA_DIR)
     return USUAL_SERVER if state is None else state.bootstrap_servers
+
+
+def _settings_here(bootstrap_server: str) -> dict[str, str]:
+    """What the cluster here wants of its clients, if it is the one that is meant."""
+    state = read_state(DEFAULT_DATA_DIR)
+    if (
+        state is None
+        or state.client_properties is None
+        or bootstrap_server not in ("", state.bootstrap_servers)
+    ):
+        return {}
+    settings = read_settings(Path(state.client_properties))
+    settings.pop("bootstrap.servers", None)
+    return settings
 
 
 def client_config(bootstrap_server: str, properties: dict[str, str]) -> ClientConfig:

@@ -4,7 +4,7 @@ import datetime
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -39,6 +39,21 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name((("CN", name),))
         self._certificate = self._sign(self._key, self._name, (), is_authority=True, days=365 * YEARS)
+
+    @classmethod
+    def known(cls, issued: Issued) -> "Authority":
+        """One that was made before."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+
+        self = cls.__new__(cls)
+        self._now = datetime.datetime.now(datetime.UTC)
+        self._key = cast(
+            "EllipticCurvePrivateKey", serialization.load_pem_private_key(issued.key.encode(), None)
+        )
+        self._certificate = x509.load_pem_x509_certificate(issued.certificate.encode())
+        self._name = self._certificate.subject
+        return self
 
     @property
     def certificate(self) -> str:

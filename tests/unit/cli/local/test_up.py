@@ -32,6 +32,8 @@ class ClusterInName:
     def __init__(self, *_arguments: Any, data_dir: Path, **_settings: Any) -> None:
         self.data_dir = data_dir
         self.bootstrap_servers = "127.0.0.1:1"
+        self.closed = None
+        self.client_files: list[Path] = []
         self.is_stopped = False
         self.looks_left = LOOKS
         self.zookeeper = SimpleNamespace(connect="127.0.0.1:2", wait=self._look)

@@ -205,7 +205,7 @@ def test_a_server_of_the_settings_is_asked_where_none_is_named(monkeypatch: pyte
         raise connection.CommandRefused("enough")
 
     monkeypatch.setattr(connection, "client_config", config)
-    here = SimpleNamespace(bootstrap_servers="up:1")
+    here = SimpleNamespace(bootstrap_servers="up:1", client_properties=None)
     monkeypatch.setattr(connection, "read_state", lambda _directory: here)
     settings = {"bootstrap.servers": "file:1"}
     for named, given in (("", {}), ("", settings), ("flag:1", settings)):
