@@ -35,6 +35,8 @@ class Coordinator:
         self._key = key
         self._key_type = key_type
         self._lane: BrokerLane | None = None
+        self.is_in_doubt = False
+        """Whether an answer was lost: the request may still arrive, behind those that came later."""
 
     def ask(
         self,
@@ -66,6 +68,7 @@ class Coordinator:
                 raise
             except ClientError as failure:
                 error = failure
+            self.is_in_doubt |= asked is step and not isinstance(error, BrokerError)
             course = course_after(asked, error)
             if course in (Course.ABORT, Course.STOP):
                 raise as_raised(asked, error)

@@ -98,8 +98,9 @@ class Transactions:
         self._wanted: dict[TopicPartition, None] = {}
         self._adding: Task[None] | None = None
         self._needs_new_epoch = False
-        self._needs_timeout = False
-        """The transactional id has no time-out since one of its transactions was prepared."""
+        self._needs_renewal = False
+        """The next transaction begins with a new epoch: a request of the last one may still be on its way and
+        would act on it (KAFKA-17754), or the id has no time-out since that one was prepared."""
         self._under_way: str | None = None
         self._coordinator = Coordinator(engine, transactional_id, TRANSACTION)
         self._group_coordinators: dict[str, Coordinator] = {}
@@ -127,7 +128,7 @@ class Transactions:
         with self._alone("send_offsets_to_transaction", State.OPEN):
             if not offsets:
                 return
-            yield from self._with_timeout()
+            yield from self._with_renewal()
             if group.group_id not in self._groups:
                 request = requests.add_offsets(self._id, self.producer, group.group_id)
                 yield from self._ask(
@@ -265,7 +266,9 @@ class Transactions:
         self.producer = (answer.producer_id, answer.producer_epoch)
         ongoing = Prepared(answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch)
         self.prepared = None if ongoing.epoch == NO_PRODUCER_EPOCH else ongoing
-        self._needs_timeout = self._is_resumed = self.prepared is not None
+        self._needs_renewal = self._is_resumed = self.prepared is not None
+        for coordinator in (self._coordinator, *self._group_coordinators.values()):
+            coordinator.is_in_doubt = False
         self._sending.restart_numbers()
 
     def _gone(self, prepared: Prepared) -> TransactionFailed:
@@ -275,11 +278,11 @@ class Transactions:
         self._fail(error)
         return error
 
-    def _with_timeout(self) -> Operation[None]:
-        """Before a transaction begins behind a prepared one: it must have a time-out."""
-        if self._needs_timeout and self._adding is None:
+    def _with_renewal(self) -> Operation[None]:
+        """Before a transaction begins that needs a new epoch."""
+        if self._needs_renewal and self._adding is None:
             self._adding = self._engine.spawn(self._add_wanted())
-        while self._needs_timeout and self.error is None:
+        while self._needs_renewal and self.error is None:
             yield from self._added()
         if self.error is not None:
             raise self.error
@@ -294,8 +297,8 @@ class Transactions:
     def _add_wanted(self) -> Operation[None]:
         """Add partitions until none is wanted; a failure is noted as the transaction's."""
         try:
-            if self._needs_timeout and self.prepared is None:
-                yield from self._renew_timeout()
+            if self._needs_renewal and self.prepared is None:
+                yield from self._renew()
             while self._wanted and self.state in _SENDING:
                 partitions = list(self._wanted)
                 request = requests.add_partitions(self._id, self.producer, partitions)
@@ -317,7 +320,7 @@ class Transactions:
         finally:
             self._adding = None
 
-    def _renew_timeout(self) -> Operation[None]:
+    def _renew(self) -> Operation[None]:
         request = requests.init_producer(self._id, self._config.transaction_timeout_ms, self.producer)
         asking = self._coordinator.ask(
             Step.INIT, request, InitProducerIdResponse, requests.init_codes, is_wanted=self._adds_on
@@ -391,6 +394,8 @@ class Transactions:
 
     def _ended(self) -> None:
         self.state, self.error = State.READY, None
+        asked = (self._coordinator, *self._group_coordinators.values())
+        self._needs_renewal |= any(coordinator.is_in_doubt for coordinator in asked)
         self._needs_new_epoch = False
         self.prepared = None
         self._is_resumed = False

@@ -314,6 +314,38 @@ def test_a_lost_answer_to_the_end_is_asked_for_again() -> None:
     assert producer.transactions.state is State.READY
 
 
+@pytest.mark.parametrize("name", ["commit", "abort"])
+@pytest.mark.parametrize("fault", [HANG_UP, SILENCE])
+@pytest.mark.parametrize(
+    "lost",
+    [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN],
+)
+def test_a_request_that_may_still_be_on_its_way_finds_a_newer_epoch_than_its_own(
+    lost: ApiKey, fault: str, name: str
+) -> None:
+    """KAFKA-17754: a late EndTxn would end the next transaction, if both had the same epoch."""
+    cluster, producer = opened(request_timeout_ms=1_000)
+    transactions = producer.transactions
+    cluster.script(lost, fault)
+    sent(cluster, producer)
+    cluster.run(transactions.send_offsets(OFFSETS, GROUP))
+    cluster.run(getattr(transactions, name)())
+
+    transactions.begin()
+    cluster.run(transactions.send_offsets(OFFSETS, GROUP))
+    sent(cluster, producer)
+    cluster.run(transactions.commit())
+    transactions.begin()
+    sent(cluster, producer)
+    cluster.run(transactions.commit())
+
+    ends = [(message.producer_epoch, message.committed) for _, _, message in cluster.requests(ApiKey.END_TXN)]
+    times = 2 if lost is ApiKey.END_TXN else 1
+    assert ends == [*[(0, name == "commit")] * times, (1, True), (1, True)]
+    assert numbers_sent(cluster) == [(PRODUCER_ID, 0, 0), (PRODUCER_ID, 1, 0), (PRODUCER_ID, 1, 1)]
+    assert cluster.names().count("InitProducerId") == 2
+
+
 def test_a_commit_that_ran_out_of_time_can_only_be_repeated() -> None:
     cluster = TransactingCluster()
     producer = a_transactional_producer(cluster, max_block_ms=1_000)
