@@ -157,6 +157,8 @@ class BrokerProcess:
         node = Node(self.config, clock, OsDisk(), random.Random(), random.SystemRandom())
         self.edge = Edge(loop, node, clock)
         self.edge.tls = self._tls
+        self._tls.warn_of_ends()
+        node.meters.certificate_ends = self._tls.ends()
         self.edge.on_accept = self._accept
         self.edge.on_refuse = self._refuse
         self.edge.on_keep_session = self._keep_session
@@ -300,7 +302,8 @@ class BrokerProcess:
     async def _look_at_stores(self) -> None:
         while True:
             await asyncio.sleep(STORES_LOOK_SECONDS)
-            self._tls.look()
+            self._tls.look(self.edge.node.config.listeners.tls)
+            self.edge.node.meters.certificate_ends = self._tls.ends()
 
     @staticmethod
     def _tidy_memory() -> None:

@@ -212,18 +212,35 @@ def test_who_speaks_the_other_language_is_named_in_the_log(locked: Locked) -> No
         wait_until(lambda text=text: log_of(locked, text), f"the log says {text}")
 
 
+def shown_by(locked: Locked, number: int) -> bytes | None:
+    """The certificate that a broker shows to clients."""
+    with encrypted(locked, int(locked.tls.split(",")[number].rpartition(":")[2])) as connection:
+        return connection.getpeercert(binary_form=True)
+
+
 def test_a_certificate_is_replaced_without_a_restart(locked: Locked) -> None:
-    port = int(locked.tls.split(",")[0].rpartition(":")[2])
-
-    def shown() -> bytes | None:
-        with encrypted(locked, port) as connection:
-            return connection.getpeercert(binary_form=True)
-
     new = authority().issue("broker", (HOST, "localhost"))
-    assert shown() != ssl.PEM_cert_to_DER_cert(new.certificate)
+    der = ssl.PEM_cert_to_DER_cert(new.certificate)
+    assert shown_by(locked, 0) != der
     beside = locked.files.broker.with_suffix(".new")
     beside.write_text(new.both)
 
     beside.rename(locked.files.broker)
 
-    wait_until(lambda: shown() == ssl.PEM_cert_to_DER_cert(new.certificate), "the new certificate is shown")
+    wait_until(lambda: shown_by(locked, 0) == der, "the new certificate is shown")
+
+
+def test_another_store_is_named_while_the_broker_runs(locked: Locked) -> None:
+    new = authority().issue("broker", (HOST, "localhost"))
+    der = ssl.PEM_cert_to_DER_cert(new.certificate)
+    other = locked.files.broker.with_name("other.pem")
+    other.write_text(new.both)
+
+    altered = run_here(
+        "configs", "--bootstrap-server", locked.brokers[1].address, "--alter", "--entity-type", "brokers",
+        "--entity-name", "2", "--add-config", f"listener.name.tls.ssl.keystore.location={other}",
+    )  # fmt: skip
+
+    assert altered.exit_code == 0, altered
+    wait_until(lambda: shown_by(locked, 1) == der, "the other certificate is shown")
+    assert shown_by(locked, 0) != der

@@ -68,7 +68,21 @@ def test_librdkafka_kafka_python_and_commands_come_in_with_their_files(cluster: 
     listed = run_here(
         "users", "list", "--bootstrap-server", cluster.bootstrap_servers, "--command-config", file
     )
-    assert [line.split()[0] for line in listed.lines[1:]] == ["admin", "broker"]
+    assert {"admin", "broker"} <= {line.split()[0] for line in listed.lines[1:]}
+
+
+def test_a_new_user_comes_in_and_may_do_nothing_until_a_rule_allows_it(cluster: Cluster) -> None:
+    file = str(of(cluster, "client.properties"))
+    to = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", file)
+    added = run_here("users", "add", "bob", *to, "--password", "bob-secret")
+    made = run_here("topics", *to, "--create", "--topic", "hidden")
+    assert (added.exit_code, made.exit_code) == (0, 0), (added, made)
+    settings = parse_properties(of(cluster, "librdkafka.properties").read_text())
+    admin = AdminClient({**settings, "log_level": 0})
+    bob = AdminClient({**settings, "sasl.username": "bob", "sasl.password": "bob-secret", "log_level": 0})
+
+    assert "hidden" in admin.list_topics(timeout=60).topics
+    assert bob.list_topics(timeout=60).topics == {}
 
 
 def test_what_is_secret_is_for_its_owner_alone(cluster: Cluster) -> None:

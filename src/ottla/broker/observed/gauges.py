@@ -138,6 +138,11 @@ def _fenced(broker: Observed) -> Iterator[Sample]:
         yield Sample(count, (("cause", cause),))
 
 
+def _certificate_ends(broker: Observed) -> Iterator[Sample]:
+    for listener, end in sorted(broker.meters.certificate_ends.items()):
+        yield Sample(end, (("listener", listener),))
+
+
 # ---- requests
 
 
@@ -357,6 +362,12 @@ METRICS: Final = (
         "counter",
         "Open transactions that this broker aborted as coordinator in place of their producers, by cause.",
         _fenced,
+    ),
+    Metric(
+        "ottla_tls_certificate_end_seconds",
+        "gauge",
+        "When the certificate of a TLS listener ends, in seconds since 1970.",
+        _certificate_ends,
     ),
     _counter(
         "ottla_decisions_dropped_total",

@@ -5,7 +5,7 @@ Requests are timed only where somebody wants to read the times: see ``RequestMet
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from ottla.controller.effects import Decision
@@ -33,6 +33,8 @@ class Meters:
         self.elections: Counter[Rule] = Counter()
         self.transactions_fenced: Counter[str] = Counter()
         """Aborted by this broker as coordinator, and not by their producers; by cause."""
+        self.certificate_ends: Mapping[str, int] = {}
+        """By TLS listener: when its certificate ends, in seconds since 1970."""
 
     def isr_changed(self, before: int, after: int) -> None:
         """The controller accepted a proposed ISR: so many were in sync before, and so many are now."""

@@ -8,6 +8,7 @@ must not lose the records that they keep.
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Protocol
 
 from ottla.broker.metadata.image import MetadataImage
@@ -19,6 +20,7 @@ from ottla.broker.settings.users import Users
 from ottla.config.areas import BrokerConfig
 from ottla.config.broker_checks import broken_requirements
 from ottla.config.broker_file import effective_values, unusable, with_values
+from ottla.config.listening.tls import read_tls_listeners
 from ottla.config.log import LogConfig
 from ottla.config.setting import Value
 from ottla.config.topic_config import unreadable_overrides, with_overrides
@@ -230,7 +232,7 @@ class DynamicConfigs:
             log.error("broker settings cannot be applied reason=%s", "; ".join(broken))
             return
         self.values = values
-        self._runtime.config = with_values(self.static, values)
+        self._runtime.config = self._with_stores(with_values(self.static, values))
         if self._runtime.config == before:
             return
         self._log_configs.clear()
@@ -238,6 +240,18 @@ class DynamicConfigs:
             log.info("broker settings changed broker=%d", self._runtime.identity.broker_id)
         for listener in self.listeners:
             listener.on_broker_config_changed(before, self._runtime.config)
+
+    def _with_stores(self, config: BrokerConfig) -> BrokerConfig:
+        """The same with the stores that were named for single listeners while the broker runs."""
+        listeners = config.listeners
+        if not listeners.tls:
+            return config
+        own = {name: text for name, text in self._own_overrides.items() if name.startswith("listener.name.")}
+        read = read_tls_listeners({**self.static.originals, **own}, listeners.listeners)
+        if read.problems:
+            log.error("stores of listeners cannot be changed reason=%s", "; ".join(read.problems))
+            return replace(config, listeners=replace(listeners, tls=self._runtime.config.listeners.tls))
+        return replace(config, listeners=replace(listeners, tls=read.listeners))
 
     # ---- changes
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from ottla.config.authorizer import ACL_AUTHORIZER, CLASS, SUPER_USERS
 from ottla.config.properties import parse_properties, properties_text
 from ottla.config.tls.contexts import new_client_context
 from ottla.config.tls.settings import StoreSettings, TlsSettings
@@ -74,6 +75,8 @@ class ClosedDoors:
             "sasl.mechanism.inter.broker.protocol": MECHANISM,
             "sasl.enabled.mechanisms": MECHANISM,
             f"{of_scram}sasl.jaas.config": f"{MODULES[MECHANISM]} required {own};",
+            CLASS: ACL_AUTHORIZER,
+            SUPER_USERS: f"User:{BROKER};User:{ADMIN}",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.directory / _BROKERS),
             "ssl.truststore.type": "PEM",

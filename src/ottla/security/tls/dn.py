@@ -1,14 +1,17 @@
-"""The subject of a certificate as Java writes it: the name of a client that comes with one.
+"""What is read from a certificate: its subject as Java writes it, the name of a client, and when it ends.
 
 ``X500Principal.getName()`` follows RFC 2253 in its own way, and ACLs are written with its text: the last
 name first, keywords for nine types only, all others as ``1.2.3=#<hex of their DER>``.
 """
 
+from calendar import timegm
 from collections.abc import Iterator
 from typing import Final
 
 _SEQUENCE: Final = 0x30
 _VERSION: Final = 0xA0
+_VALIDITY, _SUBJECT = 3, 4
+_SHORT_TIME: Final = 0x17
 _TEXT_TAGS: Final = (0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E)
 """UTF8, Printable, T61, IA5, General and BMP strings; Java reads the bytes of all as UTF-8."""
 _KEYWORDS: Final = {
@@ -27,12 +30,26 @@ _ESCAPED: Final = ',+"\\<>;'
 
 def subject_of(certificate: bytes) -> str:
     """The subject of a certificate in DER, which somebody has verified before."""
+    _, names = next(_elements(_fields(certificate)[_SUBJECT]))
+    return ",".join(_relative(name) for _, name in reversed(list(_elements(names))))
+
+
+def end_of(certificate: bytes) -> int:
+    """When a certificate ends, in seconds since 1970."""
+    _, times = next(_elements(_fields(certificate)[_VALIDITY]))
+    _, (tag, text, _) = _parts(times)
+    digits = text.decode("ascii").rstrip("Z")
+    if tag == _SHORT_TIME:
+        digits = ("19" if digits >= "50" else "20") + digits
+    numbers = (int(digits[:4]), *(int(digits[at : at + 2]) for at in range(4, 14, 2)))
+    return timegm(numbers)
+
+
+def _fields(certificate: bytes) -> list[bytes]:
+    """Serial number, algorithm, issuer, validity, subject and more."""
     _, body = next(_elements(certificate))
     _, to_be_signed = next(_elements(body))
-    fields = [whole for tag, _, whole in _parts(to_be_signed) if tag != _VERSION]
-    _, _, _, _, subject, *_ = fields  # serial number, algorithm, issuer, validity, subject
-    _, names = next(_elements(subject))
-    return ",".join(_relative(name) for _, name in reversed(list(_elements(names))))
+    return [whole for tag, _, whole in _parts(to_be_signed) if tag != _VERSION]
 
 
 def _relative(name: bytes) -> str:

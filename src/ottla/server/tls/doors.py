@@ -2,14 +2,19 @@
 
 import logging
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.config.tls.contexts import Material, TlsRefused, client_context, read_material, server_context
 from ottla.config.tls.settings import TlsSettings
+from ottla.security.tls.dn import end_of
 
 log = logging.getLogger(__name__)
+
+SOON_DAYS = 30
+"""A certificate that ends sooner is told of at the start, and when it is read again."""
 
 
 @dataclass(slots=True)
@@ -52,15 +57,31 @@ class TlsDoors:
         """What the listener's stores hold."""
         return self._doors[listener].material
 
-    def look(self) -> None:
-        """Take up files that were replaced; while one cannot be read, all stays as it was."""
+    def ends(self) -> dict[str, int]:
+        """When each listener's own certificate ends, in seconds since 1970."""
+        pairs = ((listener, door.material.pair) for listener, door in self._doors.items())
+        return {listener: end_of(pair.own_certificate) for listener, pair in pairs if pair is not None}
+
+    def warn_of_ends(self) -> None:
+        """Tell of certificates that end soon, or have ended."""
+        for listener, end in self.ends().items():
+            days = (end - time.time()) / 86_400
+            if days < SOON_DAYS:
+                when = "has ended" if days < 0 else f"ends in {days:.0f} days"
+                log.warning(
+                    "the certificate of a listener %s listener=%s: replace its key store", when, listener
+                )
+
+    def look(self, settings: Mapping[str, TlsSettings]) -> None:
+        """Take up settings that changed and files that were replaced; while one cannot be read, all stays."""
         for listener, door in self._doors.items():
-            state = _state(door.settings)
-            if state == door.state:
+            wanted = settings.get(listener, door.settings)
+            state = _state(wanted)
+            if state == door.state and wanted == door.settings:
                 continue
-            door.state = state
+            door.state, door.settings = state, wanted
             try:
-                self._doors[listener] = _open(door.settings)
+                self._doors[listener] = _open(wanted)
                 log.info("the stores were read again listener=%s", listener)
             except TlsRefused as refused:
                 log.error("stores cannot be read, the old ones stay listener=%s reason=%s", listener, refused)

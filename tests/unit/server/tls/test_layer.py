@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +17,7 @@ from ottla.config.tls.settings import TlsSettings, read_tls
 from ottla.security.tls.session import TlsSession
 from ottla.server.tls.doors import TlsDoors
 from ottla.server.tls.layer import TlsLayer
-from support.security.tls import files_in
+from support.security.tls import authority, files_in
 
 
 class Timers:
@@ -243,12 +245,12 @@ def test_each_side_tells_the_other_of_the_end(settings: TlsSettings) -> None:
 def test_a_store_that_was_replaced_counts_for_the_next_client(settings: TlsSettings, tmp_path: Path) -> None:
     doors = TlsDoors({"T": settings})
     before = doors.server("T")
-    doors.look()
+    doors.look({"T": settings})
     assert doors.server("T") is before
 
     (tmp_path / "broker.pem").rename(tmp_path / "old.pem")
     files_in(tmp_path)
-    doors.look()
+    doors.look({"T": settings})
 
     assert doors.server("T") is not before
 
@@ -261,10 +263,38 @@ def test_one_that_cannot_be_read_leaves_the_old_one_in_place(
     (tmp_path / "broker.pem").rename(tmp_path / "away.pem")
     (tmp_path / "broker.pem").write_text("nothing")
 
-    doors.look()
-    doors.look()
+    doors.look({"T": settings})
+    doors.look({"T": settings})
 
     assert doors.server("T") is before
     assert caplog.text.count("the old ones stay listener=T") == 1
     assert isinstance(doors.client("T"), ssl.SSLContext)
     assert doors.client("OTHER") is None
+
+
+def test_settings_that_changed_count_for_the_next_client(settings: TlsSettings) -> None:
+    doors = TlsDoors({"T": settings})
+    before = doors.server("T")
+
+    doors.look({"T": replace(settings, client_auth="required")})
+
+    assert doors.server("T") is not before
+    assert doors.server("T").verify_mode is ssl.CERT_REQUIRED
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [(40, ""), (10, "of a listener ends in 10 days listener=T"), (0, "has ended listener=T")],
+)
+def test_a_certificate_that_ends_soon_is_told_of(
+    settings: TlsSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture, days: int, told: str
+) -> None:
+    (tmp_path / "broker.pem").write_text(authority().issue("broker", ["localhost"], days=days).both)
+    doors = TlsDoors({"T": settings})
+
+    doors.warn_of_ends()
+
+    assert told in caplog.text
+    assert bool(told) == bool(caplog.text)
+    in_days = (doors.ends()["T"] - time.time()) / 86_400
+    assert days - 1 < in_days <= days
