@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ottla.spark.errors import SparkRefused
 from ottla.spark.jobs import archive, replay
 from ottla.spark.jobs.shared.archives import Archive
 from ottla.spark.jobs.shared.report import Progress
+from ottla.spark.lake.sink_log import SinkLog
 from support.running.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -90,15 +90,57 @@ def test_a_topic_that_was_made_again_gets_everything_again(
     assert first == replayed(spark, cluster, directory, None, "target") == "2 records replayed into target"
 
 
-def test_an_archive_without_its_checkpoint_is_refused(
+def test_an_archive_that_sparks_own_sink_began_is_gone_on_with(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
-    make(cluster, "whole", [b"1"])
-    archived(spark, cluster, "whole", str(tmp_path))
-    shutil.rmtree(tmp_path / archive.CHECKPOINT)
+    make(cluster, "begun", [b"1", b"2"])
+    reader = spark.readStream.format("ottla").option("kafka.bootstrap.servers", cluster.bootstrap_servers)
+    rows = reader.options(subscribe="begun", startingOffsets="earliest", includeHeaders="true").load()
+    writer = rows.writeStream.format("parquet").partitionBy("topic", "partition").trigger(availableNow=True)
+    places = {"path": str(tmp_path), "checkpointLocation": str(tmp_path / "_checkpoint")}
+    writer.options(**places).start().awaitTermination()
+    with Client(cluster.bootstrap_servers) as client:
+        producer = client.producer()
+        producer.send("begun", b"3")
+        producer.flush()
+
+    first = archived(spark, cluster, "begun", str(tmp_path))
+    second = archived(spark, cluster, "begun", str(tmp_path))
+
+    assert (first.headline.split()[0], second.headline.split()[0]) == ("1", "0")
+    assert second.tables[0].rows == [("begun", 0, 3, 0, 2, 0)]
+
+
+def test_an_archive_of_sparks_sink_without_its_checkpoint_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "_spark_metadata").mkdir()
+    (tmp_path / "_spark_metadata" / "0").write_text("v1")
 
     with pytest.raises(SparkRefused, match=r"whose _checkpoint is missing.*archive to another directory"):
-        archived(spark, cluster, "whole", str(tmp_path))
+        SinkLog(str(tmp_path)).reached()
+
+
+def test_spark_reads_what_the_log_says_when_it_is_compacted_too(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    make(cluster, "compacted-log", [b"%d" % n for n in range(23)])
+    options = archive.ArchiveOptions(
+        bootstrap_servers=cluster.bootstrap_servers,
+        topics="compacted-log",
+        directory=str(tmp_path),
+        max_offsets_per_batch=1,
+    )
+
+    report = archive.run(spark, options, quiet())
+
+    assert report.tables[0].rows == [("compacted-log", 0, 23, 0, 22, 0)]
+    assert sorted(p.name for p in (tmp_path / "_spark_metadata").iterdir() if p.name[0] != ".") == [
+        *map(str, range(10, 19)),
+        "19.compact",
+        "20",
+        "21",
+        "22",
+        "9.compact",
+    ]
 
 
 def test_an_empty_topic_makes_an_empty_archive(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:

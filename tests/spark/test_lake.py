@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +15,13 @@ pytest.importorskip("numba")
 pytest.importorskip("deltalake")
 pytest.importorskip("pyiceberg")
 
+import pyarrow.parquet as pq
+
 from ottla.client.admin.topics import a_topic, create_topics, delete_topics
 from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.spark.errors import DataLoss, SparkRefused
-from ottla.spark.jobs import lake
+from ottla.spark.jobs import archive, lake
 from ottla.spark.jobs.shared.report import Progress
 from support.running.waiting import wait_until
 from support.spark.lakes import POINTS, a_copying, copy, killed_at
@@ -60,8 +64,13 @@ def write(cluster: Cluster, topic: str, numbers: range) -> None:
 
 def asked(cluster: Cluster, topic: str, format: str, place: Path, **more: Any) -> lake.LakeOptions:
     table = str(place / "table") if format == "delta" else f"house.lake.{topic}"
-    return lake.LakeOptions(
-        bootstrap_servers=cluster.bootstrap_servers, topics=topic, table=table, format=format, **more
+    where = {"bootstrap_servers": cluster.bootstrap_servers, "topics": topic}
+    return lake.LakeOptions(**where, table=table, format=format, **more)
+
+
+def asked_to_archive(cluster: Cluster, topic: str, place: Path, **more: Any) -> archive.ArchiveOptions:
+    return archive.ArchiveOptions(
+        bootstrap_servers=cluster.bootstrap_servers, topics=topic, directory=str(place / "archive"), **more
     )
 
 
@@ -80,6 +89,20 @@ def held(options: lake.LakeOptions) -> Rows:
     return sorted(
         (r["topic"], r["partition"], r["offset"], r["key"], r["value"], bool(r["headers"])) for r in rows
     )
+
+
+def archived(directory: str) -> Rows:
+    """The same of an archive: of the files that its log names."""
+    named: dict[str, None] = {}
+    for entry in (Path(directory) / "_spark_metadata").iterdir():
+        named |= {json.loads(line)["path"]: None for line in entry.read_text().splitlines()[1:]}
+    rows: Rows = []
+    for path in named:
+        found = re.search("topic=(.+)/partition=(.+)/", path)
+        assert found is not None
+        for r in pq.read_table(path.removeprefix("file://"), partitioning=None).to_pylist():
+            rows.append((found[1], int(found[2]), r["offset"], r["key"], r["value"], bool(r["headers"])))
+    return sorted(rows)
 
 
 def expected(topic: str, count: int) -> Rows:
@@ -126,6 +149,37 @@ def test_a_copy_that_is_killed_goes_on_without_a_gap_or_a_repeat(
     assert not killed_at(options, "", 1)
 
     assert held(options) == expected(topic, 60)
+
+
+@pytest.mark.parametrize("point", [pytest.param(point, marks=FULL) for point in POINTS])
+def test_an_archive_that_is_killed_goes_on_without_a_gap_or_a_repeat(
+    cluster: Cluster, tmp_path: Path, point: str
+) -> None:
+    topic = f"killed-archive-{POINTS.index(point)}"
+    write(cluster, topic, range(60))
+    options = asked_to_archive(cluster, topic, tmp_path, max_offsets_per_batch=4)
+
+    assert killed_at(options, point, 1), f"{point} was never reached"
+    assert killed_at(options, point, 9), f"{point} was not reached again"
+    assert not killed_at(options, "", 1)
+
+    assert archived(options.directory) == expected(topic, 60)
+
+
+def test_of_two_archives_at_once_one_is_refused_and_no_record_is_there_twice(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    write(cluster, "two-archives", range(40))
+    options = asked_to_archive(cluster, "two-archives", tmp_path, max_offsets_per_batch=10)
+    one, other = a_copying(options), a_copying(options)
+
+    assert one.step()
+    assert one.step()
+    with pytest.raises(SparkRefused, match="another run has copied the same topics"):
+        other.step()
+    copy(options)
+
+    assert archived(options.directory) == expected("two-archives", 40)
 
 
 @pytest.mark.parametrize("format", FORMATS)

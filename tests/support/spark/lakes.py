@@ -7,9 +7,11 @@ import os
 import signal
 from collections.abc import Sequence
 
-from ottla.spark.jobs import lake
+from ottla.spark.jobs import archive, lake
+from ottla.spark.jobs.shared.copies import CopyOptions, OpenTable
 from ottla.spark.lake.copying import Copying, Reached
 from ottla.spark.lake.files import Written, write_range
+from ottla.spark.lake.sink_log import SinkLog
 from ottla.spark.options.schema import read_schema
 from ottla.spark.read.ranges import OffsetRange
 from ottla.spark.read.stream import StreamReader
@@ -34,7 +36,7 @@ class Death:
 class MortalTable:
     """A table whose driver may die beside its commits."""
 
-    def __init__(self, table: lake.OpenTable, death: Death) -> None:
+    def __init__(self, table: OpenTable, death: Death) -> None:
         self._table, self._death = table, death
         self.name = table.name
 
@@ -48,10 +50,20 @@ class MortalTable:
         return is_done
 
 
-def a_copying(options: lake.LakeOptions, death: Death | None = None) -> Copying:
+def opened(options: CopyOptions) -> OpenTable:
+    """The table of a job."""
+    if isinstance(options, lake.LakeOptions):
+        return lake.opened(options)
+    assert isinstance(options, archive.ArchiveOptions)
+    log = SinkLog(options.directory)
+    log.begin()
+    return log
+
+
+def a_copying(options: CopyOptions, death: Death | None = None) -> Copying:
     """A run's work, its tasks one behind the other in this process."""
     death = death or Death("", 1)
-    table, read = lake.opened(options), lake.reading(options)
+    table, read = opened(options), options.reading()
     reader = StreamReader(read, read_schema(True))
     reader.prepareForTriggerAvailableNow()
 
@@ -67,7 +79,7 @@ def a_copying(options: lake.LakeOptions, death: Death | None = None) -> Copying:
     return Copying(MortalTable(table, death), reader, options.topics.split(","), write_all)
 
 
-def copy(options: lake.LakeOptions, death: Death | None = None) -> int:
+def copy(options: CopyOptions, death: Death | None = None) -> int:
     """Copy all there is; how many records."""
     copying, rows = a_copying(options, death), 0
     while (files := copying.step()) is not None:
@@ -75,13 +87,13 @@ def copy(options: lake.LakeOptions, death: Death | None = None) -> int:
     return rows
 
 
-def live(options: lake.LakeOptions, point: str, count: int, catalog: dict[str, str]) -> None:
+def live(options: CopyOptions, point: str, count: int, catalog: dict[str, str]) -> None:
     """One run; ``catalog`` are the variables that pyiceberg looks for."""
     os.environ.update(catalog)
     copy(options, Death(point, count))
 
 
-def killed_at(options: lake.LakeOptions, point: str, count: int) -> bool:
+def killed_at(options: CopyOptions, point: str, count: int) -> bool:
     """One run in a process of its own; whether it died as it was told to."""
     catalog = {name: value for name, value in os.environ.items() if name.startswith("PYICEBERG")}
     life = _processes.Process(target=live, args=(options, point, count, catalog))

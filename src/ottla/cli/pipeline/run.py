@@ -38,17 +38,28 @@ Conf = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be read, and write nothing.")]
+Topics = Annotated[str, typer.Option(help="Which topics, separated by commas.")]
+Starting = Annotated[
+    str, typer.Option(help="Where the first run begins: earliest, latest, '-1 day', or offsets as JSON.")
+]
+BatchSize = Annotated[int, typer.Option(min=1, help="About so many records a batch.")]
+FileSize = Annotated[int, typer.Option(min=1, help="At most so many records a file.")]
 Checkpoint = Annotated[str, typer.Option(help="Where the job keeps how far it is.")]
 
 
 @app.command()
 def archive(
     ctx: typer.Context,
-    topics: Annotated[str, typer.Option(help="Which topics, separated by commas.")],
-    directory: Annotated[str, typer.Option("--to", help="The directory of the Parquet files.")],
+    topics: Topics,
+    directory: Annotated[str, typer.Option("--to", help="The directory of the Parquet files, or its URI.")],
+    starting_offsets: Starting = "earliest",
+    max_offsets_per_batch: BatchSize = 5_000_000,
+    max_records_per_file: FileSize = 5_000_000,
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     follow_s: Follow = None,
+    conf: Conf = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Topics into partitioned Parquet, each record once; a further run adds what is new.
 
@@ -60,21 +71,15 @@ def archive(
 @app.command()
 def lake(
     ctx: typer.Context,
-    topics: Annotated[str, typer.Option(help="Which topics, separated by commas.")],
+    topics: Topics,
     table: Annotated[
         str,
         typer.Option("--to", help="The Delta table's directory or URI; Iceberg's CATALOG.NAMESPACE.TABLE."),
     ],
     format: Annotated[str, typer.Option(help="delta or iceberg.")] = "delta",
-    starting_offsets: Annotated[
-        str, typer.Option(help="Where a new table begins: earliest, latest, '-1 day', or offsets as JSON.")
-    ] = "earliest",
-    max_offsets_per_batch: Annotated[
-        int, typer.Option(min=1, help="About so many records a commit.")
-    ] = 5_000_000,
-    max_records_per_file: Annotated[
-        int, typer.Option(min=1, help="At most so many records a file.")
-    ] = 5_000_000,
+    starting_offsets: Starting = "earliest",
+    max_offsets_per_batch: BatchSize = 5_000_000,
+    max_records_per_file: FileSize = 5_000_000,
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     follow_s: Follow = None,

@@ -1,7 +1,7 @@
-"""archive: topics into Parquet, partitioned by topic and partition, each record once.
+"""archive: topics into Parquet, laid out by topic and partition, each record once.
 
-Spark's file sink and its checkpoint make it exact: a file counts only when its batch is in the sink's log,
-and a batch that is repeated after a crash covers the same offsets.
+Spark's tasks write the files themselves, and the driver enters a batch's into the log that Spark's file sink
+keeps: a file counts only when it is there, and the entry says where the next batch begins.
 """
 
 from dataclasses import dataclass
@@ -9,61 +9,42 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.errors import refuse
 from ottla.spark.jobs.shared.archives import Archive
-from ottla.spark.jobs.shared.brokers import BrokerWatch
 from ottla.spark.jobs.shared.cluster import check_sources
+from ottla.spark.jobs.shared.copies import CopyOptions, copied, planned
 from ottla.spark.jobs.shared.report import Progress, Report, Table
-from ottla.spark.jobs.shared.streams import BATCH_RECORDS, run_to_end, topic_stream
-from ottla.spark.runtime.checkpoint import SINK_LOG, check_checkpoint, has_begun
+from ottla.spark.lake.sink_log import SinkLog
+from ottla.spark.runtime.checkpoint import SINK_LOG, check_checkpoint, place_here
 
-CHECKPOINT = "_checkpoint"
 ANOTHER = "archive to another directory (--to)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveOptions:
-    """Where from and where to. ``follow_s``: go on, with a batch every so many seconds."""
+class ArchiveOptions(CopyOptions):
+    """Where from and where to."""
 
-    bootstrap_servers: str
-    topics: str
     directory: str
-    max_offsets_per_batch: int = BATCH_RECORDS
-    follow_s: float | None = None
 
 
 def check(options: ArchiveOptions) -> None:
     """Refuse what can be seen to be wrong without Spark."""
-    if not has_begun(f"{options.directory}/{CHECKPOINT}"):  # Otherwise the query itself reports what is gone.
+    options.reading()
+    place = place_here(options.directory)
+    if place is None or not (place / SINK_LOG).exists():  # Otherwise the copy itself reports what is gone.
         check_sources("topics", options.topics, options.bootstrap_servers)
-    check_checkpoint("to", options.directory)
+    if not options.dry_run:
+        check_checkpoint("to", options.directory)
 
 
 def run(spark: SparkSession, options: ArchiveOptions, progress: Progress) -> Report:
     """Archive what is new since the last run; what the archive holds then."""
-    archive = Archive(spark, options.directory)
-    check_whole(archive)
-    limits = {"maxOffsetsPerTrigger": str(options.max_offsets_per_batch)}
-    stream = topic_stream(spark, options.bootstrap_servers, options.topics, options=limits)
-    writer = (
-        stream.writeStream.format("parquet")
-        .partitionBy("topic", "partition")
-        .option("path", options.directory)
-        .option("checkpointLocation", archive.path_of(CHECKPOINT))
-    )
-    brokers = BrokerWatch(options.bootstrap_servers)
-    rows = run_to_end(writer, options.follow_s, progress, archive.path_of(CHECKPOINT), ANOTHER, brokers)
-    return Report(f"{rows} records archived now, to {options.directory}", [holdings(archive)])
-
-
-def check_whole(archive: Archive) -> None:
-    """Refuse an archive whose checkpoint was removed.
-
-    The sink's log is still there: it would take the batches of a new query for repeated ones and drop them.
-    """
-    if archive.has(SINK_LOG) and not archive.has(CHECKPOINT):
-        why = f"it holds an archive whose {CHECKPOINT} is missing, and would take no new records"
-        raise refuse("to", archive.location, why, ANOTHER)
+    log = SinkLog(options.directory)
+    if options.dry_run:
+        return planned(log, options)
+    log.begin()
+    rows = copied(spark, log, options, progress, ANOTHER)
+    held = holdings(Archive(spark, options.directory))
+    return Report(f"{rows} records archived now, to {options.directory}", [held])
 
 
 def holdings(archive: Archive) -> Table:

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OptionRefused, refuse
-from ottla.spark.jobs.archive import CHECKPOINT
 from ottla.spark.jobs.shared.archives import Archive
 from ottla.spark.jobs.shared.cluster import Target, find_target
 from ottla.spark.jobs.shared.report import Progress, Report, Table
@@ -83,7 +82,7 @@ def check_archive(archive: Archive) -> None:
     """Refuse a directory without an archive."""
     if not archive.exists():
         raise _no_archive(archive.location, "there is no such directory")
-    if not (archive.has(SINK_LOG) or archive.has(CHECKPOINT)):
+    if not archive.has(SINK_LOG):
         raise _no_archive(archive.location, f"it holds no archive: there is no {SINK_LOG} in it")
 
 
