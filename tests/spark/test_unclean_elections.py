@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +13,14 @@ pytest.importorskip("numba")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from ottla.client.admin.groups import alter_group_offsets
 from ottla.client.admin.topics import a_topic, create_topics, describe_topics
 from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.spark.errors import DataLoss
+from ottla.spark.jobs import archive, losses
+from ottla.spark.jobs.shared.report import Progress
 from ottla.spark.options.read import read_options
 from ottla.spark.options.schema import read_schema
 from ottla.spark.read.offsets import from_dict
@@ -23,6 +28,10 @@ from ottla.spark.read.receipts import receipts_of
 from ottla.spark.read.stream import StreamReader
 from support.processes.deaths import die
 from support.running.waiting import wait_until
+from support.spark.lakes import copy
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [
     pytest.mark.full("kills brokers of a cluster of its own"),
@@ -67,7 +76,9 @@ def receipts(cluster: Cluster) -> int:
         return len(receipts_of(client, {ORDERS}))
 
 
-def test_a_stream_tells_of_an_unclean_election_however_far_the_log_has_grown_since(lossy: Cluster) -> None:
+def test_a_stream_tells_of_an_unclean_election_however_far_the_log_has_grown_since(
+    lossy: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
     unclean = {"unclean.leader.election.enable": "true"}
     with Client(lossy.bootstrap_servers) as client:
         client.run(create_topics, [a_topic("orders", assignments={0: (OLD, NEW)}, configs=unclean)])
@@ -78,6 +89,9 @@ def test_a_stream_tells_of_an_unclean_election_however_far_the_log_has_grown_sin
     send(lossy, ONE_HAS)
     at = strict.latestOffset(strict.initialOffset(), ReadAllAvailable())
     assert from_dict(at) == {ORDERS: BOTH_HAVE + ONE_HAS}
+    servers = lossy.bootstrap_servers
+    kept = archive.ArchiveOptions(bootstrap_servers=servers, topics="orders", directory=str(tmp_path))
+    assert copy(kept) == BOTH_HAVE + ONE_HAS
 
     die(lossy, OLD)
     lossy.start_broker(NEW)
@@ -98,3 +112,25 @@ def test_a_stream_tells_of_an_unclean_election_however_far_the_log_has_grown_sin
         for row in batch.to_pylist()
     ]
     assert found == list(range(BOTH_HAVE, BOTH_HAVE + LATER)), "what is new, and nothing else"
+
+    with pytest.raises(DataLoss, match="the log was cut at 100"):
+        copy(kept)
+    lossy.start_broker(OLD)
+    wait_until(lambda: state(lossy)[1] == [OLD, NEW], "the old leader is back, and has cut its log", 60)
+    with Client(servers) as client:
+        client.run(alter_group_offsets, "readers", {ORDERS: BOTH_HAVE + ONE_HAS})
+    wanted = losses.LossesOptions(bootstrap_servers=servers, directory=str(tmp_path), repair=True)
+    first, second = (losses.run(spark, wanted, Progress(lambda _: None)) for _ in range(2))
+    assert not first.is_well
+    gone, groups = first.tables
+    ((partition, _, start, _, count),) = gone.rows
+    assert (partition, start, count) == (ORDERS, BOTH_HAVE, ONE_HAS)
+    assert groups.rows == [("readers", ORDERS, BOTH_HAVE, BOTH_HAVE + ONE_HAS, "perhaps")]
+    assert first.headline == second.headline
+    back = spark.read.format("ottla").options(subscribe="orders", includeHeaders="true")
+    rows = back.option("kafka.bootstrap.servers", servers).load().where("headers IS NOT NULL").collect()
+    assert [
+        (row["value"], row["headers"][0]["value"]) for row in sorted(rows, key=lambda r: r["offset"])
+    ] == [(b"%d" % n, b"orders-0-%d" % (BOTH_HAVE + n)) for n in range(ONE_HAS)], (
+        "written back once, in order"
+    )

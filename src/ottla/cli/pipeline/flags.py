@@ -17,6 +17,7 @@ _FLAGS: dict[str, dict[str, str]] = {
 """What a refusal calls it; which options of a job it may have come from, and their flags."""
 
 _FLAGS_BY_NAME = (
+    "archive",
     "checkpoint",
     "from",
     "picture",

@@ -182,6 +182,26 @@ def elections(
 
 
 @app.command()
+def losses(
+    ctx: typer.Context,
+    topics: Annotated[str | None, typer.Option(help="Which topics; all if not given.")] = None,
+    directory: Annotated[
+        str | None, typer.Option("--archive", help="An archive that may hold what is gone.")
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Write what the archive holds of it back, once.")
+    ] = False,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+) -> None:
+    """What unclean elections took, and which groups have read it; exit code 1 if there is anything.
+
+    Example: `ottla pipeline run losses --archive /data/archive`.
+    """
+    _run(ctx)
+
+
+@app.command()
 def plan(
     ctx: typer.Context,
     file: Annotated[str, typer.Option("--to", help="The JSON file for ottla reassign-partitions.")],

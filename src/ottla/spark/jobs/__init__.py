@@ -11,6 +11,7 @@ JOBS: dict[str, str] = {
     "replay": "Parquet of an archive back into a topic, in order per partition",
     "validate": "JSON records against a schema; bad ones with their cause to a dead-letter topic",
     "aggregate": "counts and sums per time window, from topic to topic",
+    "losses": "what unclean elections took, who has read it, and the archived records written back",
     "audit": "every replica of every partition compared, batch by batch",
     "elections": "who was elected, why, and how long partitions had no leader",
     "plan": "a reassignment that evens out leaders and bytes with few moves",

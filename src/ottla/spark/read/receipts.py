@@ -37,12 +37,17 @@ def find_receipt(cluster: ClientConfig, partition: TopicPartition, epoch: int) -
 
 def receipts_of(client: Client, partitions: set[TopicPartition]) -> list[dict[str, Any]]:
     """The receipts of some partitions, oldest first, each with the ``offset`` at which it is written."""
+    wanted = {str(partition) for partition in partitions}
+    return [row for row in decisions_of(client, wanted) if row.get("kind") in RECEIPTS]
+
+
+def decisions_of(client: Client, partitions: set[str] | None = None) -> list[dict[str, Any]]:
+    """All that is recorded of some partitions, or of all, oldest first, each with its ``offset``."""
     (topic,) = client.run(describe_topics, [DECISIONS_TOPIC], timeout_ms=_READ_MS).topics
     if topic.error_code:
         return []
     first = client.run(list_offsets, {_LOG: EARLIEST}, timeout_ms=_READ_MS)[_LOG].offset
     end = client.run(list_offsets, {_LOG: LATEST}, timeout_ms=_READ_MS)[_LOG].offset
-    keys = {str(partition).encode() for partition in partitions}
     consumer = client.consumer(max_poll_records=5_000)
     consumer.assign({_LOG: first})
     found: list[dict[str, Any]] = []
@@ -51,10 +56,10 @@ def receipts_of(client: Client, partitions: set[TopicPartition]) -> list[dict[st
         if not records:
             break
         for record in records:
-            if record.key in keys and record.value is not None:
-                value = json.loads(record.value)
-                if value.get("kind") in RECEIPTS:
-                    found.append({**value, "offset": record.offset})
+            if record.value is not None and (
+                partitions is None or (record.key or b"").decode() in partitions
+            ):
+                found.append({**json.loads(record.value), "offset": record.offset})
     return found
 
 
