@@ -20,7 +20,7 @@ from ottla.launch.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.model.internal_topics import DECISIONS_TOPIC
 from ottla.model.timestamps import LATEST
-from ottla.spark.jobs import JOBS, aggregate, archive, audit, elections, plan, replay, validate
+from ottla.spark.jobs import JOBS, aggregate, archive, audit, elections, hot, plan, replay, validate
 from ottla.spark.jobs.balance import balanced, leaders_on
 from ottla.spark.jobs.shared.report import Progress
 from ottla.spark.read.replicas import SCHEMA
@@ -149,6 +149,33 @@ def test_windows_that_are_over_are_counted_and_summed(
         if row.get("group") in ("red", "blue")
     }
     assert sums == {"red": (45, 88.0), "blue": (15, 30.0)}, "what is no number is counted and adds nothing"
+
+
+def test_the_bytes_of_partitions_and_keys_are_told_and_become_weights(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    with Client(cluster.bootstrap_servers) as client:
+        client.run(create_topics, [a_topic("warm", partitions=2, replication_factor=1, configs=KEPT)])
+        producer = client.producer()
+        for n in range(10):
+            time_ms = START_MS + n * 60_000
+            producer.send("warm", b"x" * 99, key=b"k", partition=0, timestamp_ms=time_ms)
+        producer.send("warm", b"y" * 98, key=b"\xff\xfe", partition=1, timestamp_ms=START_MS)
+        producer.send("warm", b"z" * 100, partition=1, timestamp_ms=START_MS)
+        producer.flush()
+    file = tmp_path / "weights.json"
+    options = hot.HotOptions(
+        bootstrap_servers=cluster.bootstrap_servers, topics="warm", window="1 day", file=str(file)
+    )
+
+    report = hot.run(spark, options, quiet())
+
+    partitions, keys = report.tables
+    assert report.headline == "1200 bytes in 2 partitions"
+    assert [row[:5] for row in partitions.rows] == [("warm", 0, 10, 1000, "83%"), ("warm", 1, 2, 200, "17%")]
+    assert keys.rows == [("warm", 0, "k", 10, 1000, "83%"), ("warm", 1, "0xfffe", 1, 100, "8%")]
+    carried = plan.read_weights(str(file))
+    assert carried == {TopicPartition("warm", 0): 1000, TopicPartition("warm", 1): 200}
 
 
 def test_replicas_that_are_equal_pass_the_audit(spark: SparkSession, cluster: Cluster) -> None:

@@ -27,7 +27,7 @@ def list_jobs(
     from ottla.spark.jobs import JOBS
 
     for name, purpose in JOBS.items():
-        typer.echo(name if plain else f"{name:<10} {purpose}")
+        typer.echo(name if plain else f"{name:<12} {purpose}")
 
 
 @app.command()

@@ -26,6 +26,7 @@ _FLAGS_BY_NAME = (
     "to",
     "topics",
     "watermark",
+    "weights",
     "window",
 )
 """What jobs call as the command line does."""

@@ -206,19 +206,62 @@ def plan(
     ctx: typer.Context,
     file: Annotated[str, typer.Option("--to", help="The JSON file for ottla reassign-partitions.")],
     moves_max: Annotated[int, typer.Option("--moves", min=0, help="At most so many replicas move.")] = 10,
+    weights: Annotated[
+        str | None, typer.Option(help="What partitions weigh: a file of hot, not their size on disk.")
+    ] = None,
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
     """A reassignment that evens out leaders and bytes with few moves. It needs no Spark.
 
     Example: `ottla pipeline run plan --to plan.json`.
     """
-    from ottla.spark.jobs.plan import PlanOptions, check, run
+    _run_without_spark(ctx)
+
+
+@app.command()
+def availability(
+    ctx: typer.Context,
+    topics: Annotated[str | None, typer.Option(help="Which topics; all if not given.")] = None,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Minutes without a leader or below min ISR, by cause; exit code 1 while one lasts. It needs no Spark.
+
+    Example: `ottla pipeline run availability --topics orders`.
+    """
+    _run_without_spark(ctx)
+
+
+@app.command()
+def hot(
+    ctx: typer.Context,
+    topics: Topics,
+    starting_offsets: Annotated[
+        str, typer.Option(help="From where on: earliest, '-1 hour', or offsets as JSON.")
+    ] = "earliest",
+    window: Annotated[str, typer.Option(help="How long a span of time is.")] = "10 minutes",
+    file: Annotated[str | None, typer.Option("--to", help="A JSON file of weights for the job plan.")] = None,
+    bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    conf: Conf = None,
+) -> None:
+    """Which partitions and keys carry the bytes, and when.
+
+    Example: `ottla pipeline run hot --topics orders --starting-offsets '-1 hour' --to weights.json`.
+    """
+    _run(ctx)
+
+
+def _run_without_spark(ctx: typer.Context) -> None:
+    """Run the command's job, which asks the cluster and nobody else."""
+    name = str(ctx.command.name)
 
     def work(options: dict[str, Any], progress: "Progress") -> "Report":
         with refusals_by_flags(options):
-            made = PlanOptions(**options)
-            check(made)
-            return run(made, progress)
+            job = importlib.import_module(f"ottla.spark.jobs.{name}")
+            made = getattr(job, f"{name.capitalize()}Options")(**options)
+            job.check(made)
+            report: Report = job.run(made, progress)
+            return report
 
     _tell(work, ctx.params)
 

@@ -2,7 +2,7 @@
 
 A job is a function ``run(spark, options, progress) -> Report``; ``check(options)`` refuses, before Spark is
 started, what can be seen to be wrong without it. Its options are a frozen dataclass beside them.
-Only ``plan`` needs no Spark, and gets none.
+Only ``plan`` and ``availability`` need no Spark, and get none.
 """
 
 JOBS: dict[str, str] = {
@@ -14,5 +14,7 @@ JOBS: dict[str, str] = {
     "losses": "what unclean elections took, who has read it, and the archived records written back",
     "audit": "every replica of every partition compared, batch by batch",
     "elections": "who was elected, why, and how long partitions had no leader",
+    "availability": "how long partitions had no leader or too few replicas in sync, by cause",
+    "hot": "bytes by partition, key and time, as weights for plan, too",
     "plan": "a reassignment that evens out leaders and bytes with few moves",
 }

@@ -13,9 +13,11 @@ from ottla.client.admin.cluster import describe_log_dirs, list_partition_reassig
 from ottla.client.blocking.client import Client
 from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
+from ottla.spark.errors import refuse
 from ottla.spark.jobs.balance import Assignment, balanced, bytes_on, leaders_on
 from ottla.spark.jobs.shared.report import Progress, Report, Table
 from ottla.spark.options.kafka_settings import kafka_settings
+from ottla.spark.options.read import offsets_json
 from ottla.spark.read.offsets import settled_topics, unreachable
 from ottla.spark.runtime.checkpoint import check_file
 from ottla.wire.apis.metadata import MetadataResponseBroker
@@ -28,6 +30,8 @@ class PlanOptions:
     bootstrap_servers: str
     file: str
     moves_max: int = 10
+    weights: str | None = None
+    """A file of the job hot: partitions weigh what they carry, not what they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class Measured:
 def check(options: PlanOptions) -> None:
     """Refuse what can be seen to be wrong before the cluster is asked."""
     check_file("to", options.file)
+    if options.weights is not None:
+        read_weights(options.weights)
 
 
 def run(options: PlanOptions, progress: Progress) -> Report:
@@ -58,6 +64,9 @@ def run(options: PlanOptions, progress: Progress) -> Report:
         except ClientError as error:
             raise unreachable(kafka, error) from error
     brokers, before, sizes = found.brokers, found.before, found.sizes
+    if options.weights is not None:
+        carried = read_weights(options.weights)
+        sizes = {partition: carried.get(partition, 0) for partition in sizes}
     progress.tell(f"{len(before)} partitions on {len(brokers)} brokers")
     after = balanced(brokers, before, sizes, options.moves_max, racks=found.racks, fixed=set(found.moving))
     changed = {partition: replicas for partition, replicas in after.items() if replicas != before[partition]}
@@ -80,6 +89,15 @@ def run(options: PlanOptions, progress: Progress) -> Report:
         moving = [(str(partition), before[partition]) for partition in sorted(found.moving)]
         tables.insert(0, Table("on the move already, left as they will be", ("partition", "to"), [*moving]))
     return Report(headline, tables)
+
+
+def read_weights(file: str) -> dict[TopicPartition, int]:
+    """Bytes by partition, as the job hot writes them."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise refuse("weights", file, "there is no such file", "make it: `ottla pipeline run hot`") from None
+    return offsets_json("weights", text)
 
 
 def measure(client: Client) -> Measured:
