@@ -32,7 +32,7 @@ class OpenTable(Lake, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOptions:
-    """What to read, in which portions. ``follow_s``: go on, and look again every so many seconds."""
+    """What to read, in which slices. ``follow_s``: go on, and look again every so many seconds."""
 
     bootstrap_servers: str
     topics: str
@@ -92,7 +92,7 @@ def copied(spark: SparkSession, table: OpenTable, options: CopyOptions, progress
 
 def _copy(copying: Copying, place: str, options: CopyOptions, progress: Progress) -> int:
     rows, batch = 0, 0
-    with BrokerWatch(options.bootstrap_servers) as brokers, _telling(brokers, progress):
+    with BrokerWatch(options.bootstrap_servers) as brokers, _passing_on(brokers, progress):
         while True:
             progress.left = (
                 f"{rows} records are done, in whole batches, as noted in {place}; "
@@ -111,7 +111,7 @@ def _copy(copying: Copying, place: str, options: CopyOptions, progress: Progress
 
 
 @contextmanager
-def _telling(brokers: Watch, progress: Progress) -> Iterator[None]:
+def _passing_on(brokers: Watch, progress: Progress) -> Iterator[None]:
     """Tell the news of brokers at once, while a batch waits for one of them, too."""
     is_over = Event()
 
