@@ -108,6 +108,8 @@ class TransactionsEnding:
     def _is_copied(self) -> bool:
         for partition in self._sources():
             source, target = self._read(partition), self._read(TopicPartition(COPIES, partition.partition))
+            if any(each.is_committed is None for each in source.records):
+                return False  # The markers of a commit may come late; it is to be copied as well.
             wanted = sum(1 for each in source.records if each.is_committed)
             if sum(1 for each in target.records if each.is_committed) < wanted:
                 return False
