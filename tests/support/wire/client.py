@@ -15,9 +15,12 @@ from ottla.wire.keys import ApiKey
 class WireClient:
     """One connection to a broker."""
 
-    def __init__(self, address: str, seconds_max: float = 60, client_id: str = "wire") -> None:
+    def __init__(
+        self, address: str, seconds_max: float = 60, client_id: str = "wire", source: str = ""
+    ) -> None:
+        """``source`` is the address to come from, if this machine has several."""
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=seconds_max)
+        self._socket = socket.create_connection((host, int(port)), seconds_max, (source, 0))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
         self._client_id = client_id

@@ -139,6 +139,14 @@ class _Any:
 ANY: Any = _Any()
 
 
+def test_the_place_of_clients_stays_when_the_last_is_gone() -> None:
+    bench = Bench().start()
+    alter(bench, {"client-id": "c"}, consumer_byte_rate=7.0)
+    alter(bench, {"client-id": "c"}, consumer_byte_rate=None)
+
+    assert bench.zk(GetChildren("/config/clients")) == Children(names=(), stat=ANY)
+
+
 def test_only_what_is_asked_for_is_described() -> None:
     bench = Bench().start()
     alter(bench, {"user": "u"}, producer_byte_rate=1.0)

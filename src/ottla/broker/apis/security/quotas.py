@@ -101,7 +101,7 @@ def _entity(rows: list[altering.EntityData]) -> tuple[str, Entity]:
             raise _invalid(f"{names[IP]} is not a valid IP or resolvable host.")
         return "ips", Entity(names[IP], None)
     if not names:
-        raise _invalid("Invalid client quota entity")
+        raise _invalid("Invalid empty client quota entity")
     return "users" if USER in names else "clients", Entity(names.get(USER), names.get(CLIENT))
 
 
@@ -125,7 +125,7 @@ def _remove_if_empty(path: str) -> Steps[None]:
     if not isinstance(below, Children) or below.names:
         return
     yield from persistently(Delete(path, found.stat.version))
-    if "/clients/" in path.removeprefix(paths.CONFIG_USERS):
+    if path.startswith(f"{paths.CONFIG_USERS}/") and "/clients/" in path:
         yield from _remove_if_empty(path.rpartition("/")[0])
         yield from _remove_if_empty(path.rpartition("/clients/")[0])
 

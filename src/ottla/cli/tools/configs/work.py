@@ -30,7 +30,7 @@ _KINDS = {
     "brokers": ResourceType.BROKER,
     "broker-loggers": ResourceType.BROKER_LOGGER,
 }
-_OTHERS = ("clients", "ips", "client-metrics", "groups")
+_OTHERS = ("client-metrics", "groups")
 _PAIR = re.compile(r"\s*([^=,\s]+)\s*=\s*(?:\[([^\]]*)\]|([^,]*))\s*(?:,|$)")
 
 
@@ -45,10 +45,11 @@ class Entity:
     def of(cls, kind: str, name: str | None) -> Self:
         if kind in _OTHERS:
             raise CommandRefused(
-                f"--entity-type {kind} is not supported; topics, brokers, broker-loggers and users are"
+                f"--entity-type {kind} is not supported; topics, brokers, broker-loggers, users, clients"
+                " and ips are"
             )
         if kind not in _KINDS:
-            raise UsageRefused(f"--entity-type {kind!r} is none of {', '.join(_KINDS)}, users")
+            raise UsageRefused(f"--entity-type {kind!r} is none of {', '.join(_KINDS)}, users, clients, ips")
         if _KINDS[kind] is not ResourceType.TOPIC and name and not name.isdecimal():
             raise UsageRefused(f"{name!r} is not a broker's number")
         if _KINDS[kind] is ResourceType.TOPIC and name == "":
@@ -59,6 +60,16 @@ class Entity:
     def title(self) -> str:
         """As in ``configs for topic orders are``."""
         return f"{self.kind.name.lower().replace('_', '-')} {self.name}"
+
+
+def named(kinds: list[str], names: list[str], is_default: bool) -> list[tuple[str, str | None]]:
+    """The entities of ``--entity-type``, each with its name: "" is the default, None stands for each one."""
+    if is_default and names and len(kinds) > 1:
+        raise UsageRefused("say --user-defaults or --client-defaults where the other has a name")
+    if len(names) > len(kinds):
+        raise UsageRefused("each --entity-name needs its --entity-type")
+    rest = "" if is_default else None
+    return [(kind, names[number] if number < len(names) else rest) for number, kind in enumerate(kinds)]
 
 
 def parse_added(text: str) -> dict[str, str]:
