@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,29 @@ def test_one_that_does_not_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(TlsFailed, match=r"no certificate, and ssl\.client\.auth=required"):
         shake_hands(server, client)
+
+
+def test_a_client_that_comes_again_by_its_ticket_still_has_its_certificate(tmp_path: Path) -> None:
+    strict = settings_of(tmp_path, **{"ssl.client.auth": "required"})
+    alice = settings_of(tmp_path, **{"ssl.keystore.location": str(tmp_path / "alice.pem")})
+    context = server_context(strict, read_material(strict))
+    clients = client_context(alice, read_material(alice))
+    ticket: ssl.SSLSession | None = None
+
+    for is_again in (False, True):
+        server, incoming, outgoing = TlsSession(context), ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = clients.wrap_bio(incoming, outgoing, server_hostname="localhost", session=ticket)
+        for _ in range(3):
+            with suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            server.received(outgoing.read())
+            server.handshake()
+            incoming.write(server.take())
+        with suppress(ssl.SSLWantReadError):
+            client.read(1)  # The ticket comes behind the handshake.
+        ticket = client.session
+        assert client.session_reused == is_again
+        assert server.certificate == ssl.PEM_cert_to_DER_cert(of_alice().certificate)
 
 
 def test_versions_without_one_in_common_are_refused(tmp_path: Path) -> None:
