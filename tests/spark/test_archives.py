@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -72,6 +72,32 @@ def test_topics_that_look_like_numbers_are_archived_and_replayed_by_name(
     assert [row[0] for row in report.tables[0].rows] == ["007", "2024"]
     assert said == "3 records replayed into numbers-again"
     assert replayed(spark, cluster, directory, "007", "numbers-again").startswith("0 records")
+
+
+def test_a_replay_writes_only_what_is_chosen_and_every_time(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    make(cluster, "all", [b"%d" % n for n in range(10)])
+    make(cluster, "chosen", [])
+    archived(spark, cluster, "all", str(tmp_path))
+
+    def again(**more: Any) -> str:
+        options = replay.ReplayOptions(
+            bootstrap_servers=cluster.bootstrap_servers, directory=str(tmp_path), topic="chosen", **more
+        )
+        replay.check(options)
+        return replay.run(spark, options, quiet()).headline
+
+    some = "offset >= 3 AND offset < 5"
+    assert again(where=some, dry_run=True) == "2 records to replay into chosen; nothing was written"
+    assert again(where=some) == again(where=some) == "2 records replayed into chosen"
+    assert again(since="2100-01-01") == "0 records replayed into chosen"
+    assert again(until="2100-01-01", since="2000-01-01T00:00+02:00", where="value = '7'").startswith("1 ")
+    assert again() == "10 records replayed into chosen"
+    with pytest.raises(SparkRefused, match="option where='nothing = 1': "):
+        again(where="nothing = 1")
+    with pytest.raises(SparkRefused, match="option since='today': it is no time; write 2026"):
+        again(since="today")
 
 
 def test_a_topic_that_was_made_again_gets_everything_again(

@@ -22,11 +22,14 @@ _FLAGS_BY_NAME = (
     "from",
     "picture",
     "schema",
+    "since",
     "source-topic",
     "to",
     "topics",
+    "until",
     "watermark",
     "weights",
+    "where",
     "window",
 )
 """What jobs call as the command line does."""

@@ -100,8 +100,17 @@ def replay(
     topic: Annotated[str, typer.Option(help="The topic to write to.")],
     source_topic: Annotated[str | None, typer.Option(help="Only what was archived from this topic.")] = None,
     by_key: Annotated[bool, typer.Option(help="Choose partitions by key instead of by number.")] = False,
+    since: Annotated[
+        str | None, typer.Option(help="Only records of this time or later: 2026-03-01T12:00, in UTC.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only records before this time.")] = None,
+    where: Annotated[
+        str | None, typer.Option(help="Only records of which this SQL is true, like 'offset < 100'.")
+    ] = None,
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
+    conf: Conf = None,
+    dry_run: DryRun = False,
 ) -> None:
     """An archive back into a topic, each partition in its order.
 

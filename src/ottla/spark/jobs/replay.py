@@ -7,9 +7,11 @@ or one that was made again, gets everything.
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -17,6 +19,7 @@ from ottla.spark.errors import OptionRefused, refuse
 from ottla.spark.jobs.shared.archives import Archive
 from ottla.spark.jobs.shared.cluster import Target, find_target
 from ottla.spark.jobs.shared.report import Progress, Report, Table
+from ottla.spark.options.write import write_options
 from ottla.spark.runtime.checkpoint import SINK_LOG, place_here
 
 Reached = dict[str, dict[str, int]]
@@ -24,21 +27,39 @@ Reached = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """``by_key``: let the partitioner choose; otherwise records keep their partition's number."""
+    """``by_key``: let the partitioner choose; otherwise records keep their partition's number.
+
+    ``since`` and ``until`` are times (until exclusive), ``where`` a condition in SQL over the columns.
+    """
 
     bootstrap_servers: str
     directory: str
     topic: str
     source_topic: str | None = None
     by_key: bool = False
+    since: str | None = None
+    until: str | None = None
+    where: str | None = None
+    dry_run: bool = False
+    kafka: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether only some records are wanted: those are written whole by every run, and not noted."""
+        return any(each is not None for each in (self.since, self.until, self.where))
 
 
 def check(options: ReplayOptions) -> None:
     """Refuse what can be seen to be wrong without Spark."""
+    write_options(_writing(options))
+    for flag, value in (("since", options.since), ("until", options.until)):
+        if value is not None:
+            a_time(flag, value)
     place = place_here(options.directory)
     if place is not None and not place.is_dir():
         raise _no_archive(options.directory, "there is no such directory")
-    if place is not None and not os.access(place, os.W_OK | os.X_OK):
+    is_noted = not (options.is_choice or options.dry_run)
+    if is_noted and place is not None and not os.access(place, os.W_OK | os.X_OK):
         why = "it may not be written to, and how far a replay came is noted in it"
         raise refuse("from", options.directory, why, "change its permissions, or copy the archive")
 
@@ -50,8 +71,10 @@ def run(spark: SparkSession, options: ReplayOptions, progress: Progress) -> Repo
     note = f"_replayed-{options.topic}.json"
     notes: dict[str, Reached] = json.loads(archive.note(note) or "{}")
     target = find_target(options.topic, options.bootstrap_servers)
-    reached: Reached = notes.get(target.id, {}) if target is not None else {}
-    rows = _not_yet(archive.rows(), options.source_topic, reached).persist()
+    reached: Reached = {}
+    if target is not None and not options.is_choice:
+        reached = notes.get(target.id, {})
+    rows = _not_yet(chosen(archive.rows(), options), options.source_topic, reached).persist()
     found = (
         rows.groupBy("topic", "partition")
         .agg(F.count("*").alias("records"), F.max("offset").alias("last"))
@@ -63,19 +86,49 @@ def run(spark: SparkSession, options: ReplayOptions, progress: Progress) -> Repo
     target = fit_for(found, target, options)
     total = sum(row["records"] for row in found)
     progress.tell(f"{total} records to replay from {len(found)} partitions")
-    if total:
+    if total and not options.dry_run:
         progress.left = f"some of {total} records may be in {options.topic}; another run writes all again"
         _write(rows, options, partitions=len(found))
-        for row in found:
-            reached.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
-        archive.write_note(note, json.dumps(notes | {target.id: reached}))
+        if not options.is_choice:
+            for row in found:
+                reached.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
+            archive.write_note(note, json.dumps(notes | {target.id: reached}))
     rows.unpersist()
     table = Table(
-        "replayed",
+        "to replay" if options.dry_run else "replayed",
         ("topic", "partition", "records", "up to"),
         [(row["topic"], row["partition"], row["records"], row["last"]) for row in found],
     )
+    if options.dry_run:
+        return Report(f"{total} records to replay into {options.topic}; nothing was written", [table])
     return Report(f"{total} records replayed into {options.topic}", [table])
+
+
+def chosen(rows: DataFrame, options: ReplayOptions) -> DataFrame:
+    """The records in the span of time, and of the condition."""
+    if options.since is not None:
+        rows = rows.where(F.col("timestamp") >= F.lit(a_time("since", options.since)))
+    if options.until is not None:
+        rows = rows.where(F.col("timestamp") < F.lit(a_time("until", options.until)))
+    if options.where is not None:
+        try:
+            rows = rows.where(options.where)
+            rows.schema  # noqa: B018 - Spark reads the condition now, not in the middle of a replay
+        except (AnalysisException, ParseException) as wrong:
+            why = str(wrong).strip().splitlines()[0]
+            raise refuse(
+                "where", options.where, why, "write SQL, like \"key = 'a'\" or 'offset < 100'"
+            ) from None
+    return rows
+
+
+def a_time(flag: str, value: str) -> datetime:
+    """A time as ISO 8601 writes it; without a zone it is UTC."""
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        raise refuse(flag, value, "it is no time", "write 2026-03-01T12:00, or 2026-03-01") from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def check_archive(archive: Archive) -> None:
@@ -135,12 +188,13 @@ def _write(rows: DataFrame, options: ReplayOptions, partitions: int) -> None:
     )
     if not options.by_key:
         columns.append("partition")
-    (
-        ordered.select(*columns)
-        .write.format("ottla")
-        .option("kafka.bootstrap.servers", options.bootstrap_servers)
-        .option("topic", options.topic)
-        .option("preserveTimestamp", "true")
-        .mode("append")
-        .save()
-    )
+    (ordered.select(*columns).write.format("ottla").options(**_writing(options)).mode("append").save())
+
+
+def _writing(options: ReplayOptions) -> dict[str, str]:
+    return {
+        **options.kafka,
+        "kafka.bootstrap.servers": options.bootstrap_servers,
+        "topic": options.topic,
+        "preserveTimestamp": "true",
+    }
