@@ -50,6 +50,7 @@ COMMANDS: dict[str, str] = {
     "transactions": "ottla.cli.tools.transactions.command",
     "get-offsets": "ottla.cli.tools.logs.get_offsets",
     "configs": "ottla.cli.tools.configs.command",
+    "acls": "ottla.cli.tools.acls.command",
     "users": "ottla.cli.tools.users.command",
     "reassign-partitions": "ottla.cli.tools.reassign.command",
     "drain": "ottla.cli.tools.reassign.drain",

@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     TOOLS: {
         "topics": "list, describe, create, grow, delete topics",
         "configs": "describe and change settings",
+        "acls": "who may do what: rules listed, added, removed",
         "console-producer": "write lines as records",
         "console-consumer": "print records",
         "consumer-groups": "groups: lag, members, moving offsets",

@@ -130,15 +130,15 @@ def _fetched() -> list[FetchTopic]:
 
 
 def _broker_config(kind: int, name: str) -> Callable[[], list[Any]]:
-    return lambda: [DescribeConfigsResource(kind, name, ("retention.ms", "num.io.threads"))]
+    return lambda: [DescribeConfigsResource(kind, name, ("retention.ms", "default.replication.factor"))]
 
 
 def _altered(kind: int, name: str, key: str) -> list[Any]:
-    return [AlterConfigsResource(kind, name, [AlterableConfig(key, "8")])]
+    return [AlterConfigsResource(kind, name, [AlterableConfig(key, "2")])]
 
 
 def _altered_one_by_one(kind: int, name: str, key: str) -> list[Any]:
-    return [incremental.AlterConfigsResource(kind, name, [incremental.AlterableConfig(key, 0, "8")])]
+    return [incremental.AlterConfigsResource(kind, name, [incremental.AlterableConfig(key, 0, "2")])]
 
 
 MEMBER = {"group_id": GROUP, "member_id": "nobody"}
@@ -321,8 +321,8 @@ PATTERNS = ("literal", "prefixed", "wildcard")
 def resources(kind: ResourceType, pattern: str) -> list[Resource]:
     """What covers all names of that type that the questions have."""
     name = NAMES[kind]
-    if kind is ResourceType.CLUSTER and pattern == "literal":
-        return [Resource(kind, name)]
+    if kind is ResourceType.CLUSTER:  # it has but one name, and no broker takes another
+        return [Resource(kind, name, PatternType.PREFIXED if pattern == "prefixed" else PatternType.LITERAL)]
     if pattern == "prefixed":
         return [Resource(kind, name[:3], PatternType.PREFIXED)]
     if pattern == "wildcard":

@@ -46,7 +46,7 @@ def settings_of_a_listener(name: str) -> dict[str, object]:
     }
 
 
-def guarded_broker(kind: str, broker_id: int, zk_connect: str) -> tuple[BrokerProcess, Doors]:
+def guarded_broker(kind: str, broker_id: int, zk_connect: str, **more: object) -> tuple[BrokerProcess, Doors]:
     """A broker whose own affairs go over PLAINTEXT, with doors for clients."""
     plain, s, r, q = (free_port() for _ in range(4))
     settings: dict[str, object] = {
@@ -59,6 +59,7 @@ def guarded_broker(kind: str, broker_id: int, zk_connect: str) -> tuple[BrokerPr
         **settings_of_a_listener("q"),
         "listener.name.r.connections.max.reauth.ms": LIFETIME_MS,
         "listener.name.q.plain.connections.max.reauth.ms": SHORT_LIFETIME_MS,
+        **more,
     }
     broker = KINDS[kind](broker_id, zk_connect, plain, **settings)
     return broker, Doors(plain, s, r, q, zk_connect, broker.log_file)

@@ -14,6 +14,8 @@ from ottla.cli.shared.options import (
 from ottla.cli.shared.refusal import CommandRefused, UsageRefused
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ottla.cli.inspect.unstable import Holder
     from ottla.client.blocking.client import Client
     from ottla.client.blocking.consumer import Consumer
@@ -28,12 +30,32 @@ UNTOLD_SECONDS = 2.0
 LOOK_SECONDS = 0.1
 
 
+PrincipalAsked = Annotated[
+    str, typer.Option(metavar="TYPE:NAME", help="Whether this principal may do something, and why.")
+]
+OperationAsked = Annotated[str, typer.Option(metavar="NAME", help="With --principal: read, write, …")]
+TopicAsked = Annotated[str, typer.Option(metavar="NAME", help="With --principal: a topic.")]
+GroupAsked = Annotated[str, typer.Option(metavar="NAME", help="With --principal: a group.")]
+TransactionAsked = Annotated[str, typer.Option(metavar="NAME", help="With --principal: such an id.")]
+ClusterAsked = Annotated[bool, typer.Option("--cluster", help="With --principal: the cluster.")]
+HostAsked = Annotated[str, typer.Option(metavar="ADDRESS", help="With --principal: from there.")]
+
+
 @app.command()
 def explain(
-    partition: Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", help="For example orders-0.")],
+    partition: Annotated[
+        str, typer.Argument(metavar="[TOPIC-PARTITION]", help="For example orders-0.", show_default=False)
+    ] = "",
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     isr: Annotated[bool, typer.Option("--isr", help="Also tell changes of the ISR alone.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Short for --output json.")] = False,
+    principal: PrincipalAsked = "",
+    operation: OperationAsked = "",
+    topic: TopicAsked = "",
+    group: GroupAsked = "",
+    transactional_id: TransactionAsked = "",
+    cluster: ClusterAsked = False,
+    host: HostAsked = "",
     command_config: CommandConfig = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -43,7 +65,27 @@ def explain(
     Where an open transaction holds readers up, it is told whose it is, since when, and what ends it.
 
     Example: `ottla explain orders-0`. As CSV it is the table of what was recorded.
+
+    With --principal: may somebody do that, by which rule, and which command would change it.
+    For example `ottla explain --principal User:bob --topic orders --operation write`.
     """
+    if principal:
+        from ottla.cli.inspect.rights import explain_right
+
+        named: dict[str, str | bool] = {
+            "topic": topic,
+            "group": group,
+            "transactional-id": transactional_id,
+            "cluster": cluster,
+        }
+        explain_right(bootstrap_server, command_config, principal, host, operation, named)
+    else:
+        _explain_partition(partition, bootstrap_server, command_config, Output.JSON if json_ else output, isr)
+
+
+def _explain_partition(
+    partition: str, bootstrap_server: str, command_config: "Path | None", output: Output, isr: bool
+) -> None:
     import json
     from dataclasses import asdict
 
@@ -66,7 +108,7 @@ def explain(
     if output is Output.CSV:
         print_rows(history, output)
         return
-    if json_ or output is Output.JSON:
+    if output is Output.JSON:
         told = {
             "partition": partition,
             "leader": now.leader,

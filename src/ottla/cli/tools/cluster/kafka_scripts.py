@@ -12,6 +12,7 @@ app = typer.Typer(add_completion=False)
 SCRIPTS = {
     "kafka-topics.sh": "topics",
     "kafka-configs.sh": "configs",
+    "kafka-acls.sh": "acls",
     "kafka-console-producer.sh": "console-producer",
     "kafka-console-consumer.sh": "console-consumer",
     "kafka-consumer-groups.sh": "consumer-groups",

@@ -1,0 +1,1 @@
+"""Kafka's tool for access rules."""
