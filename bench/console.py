@@ -10,6 +10,7 @@ import gzip
 import json
 import resource
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from _sides import median
@@ -37,6 +38,9 @@ PAGES = {
     "map": "/replicas",
     "map's cells": "/replicas.bin",
     "groups": "/groups",
+    "topics": "/topics",
+    "brokers": "/brokers",
+    "about": "/about",
 }
 FIRST_VISIT = ("console.css", "live.js", "icon.svg", "vendor/htmx.min.js")
 PARTITIONS_A_TOPIC = 10
@@ -85,7 +89,7 @@ async def measured(partitions: int, groups: int, rounds: int) -> dict[str, float
     page = await asked(application, "/", HEADERS)
     figures["first visit compressed, kB"] = _first_visit_bytes(page) / 1000
     begun = time.process_time()
-    console.world.recorded([(b"topic-0-0", row) for row in _deaths(partitions)])
+    console.world.recorded((b"topic-0-0", row) for row in _deaths(partitions))
     figures["a death in the picture, ms"] = (time.process_time() - begun) * 1000
     figures["memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return figures
@@ -131,14 +135,13 @@ def _first_visit_bytes(page: Answered) -> int:
     return sum(len(gzip.compress(content)) for content in [page.body, *files])
 
 
-def _deaths(partitions: int) -> list[bytes]:
+def _deaths(partitions: int) -> Iterator[bytes]:
     """What is recorded when broker 0 dies: an election of each third partition, a smaller ISR of all."""
-    rows: list[dict[str, Any]] = []
     for number in range(partitions):
         replicas = [(number + step) % 3 for step in range(3)]
         isr = [broker for broker in replicas if broker != 0]
         rule = "offline partition" if replicas[0] == 0 else "replica lost"
-        rows.append({
+        row: dict[str, Any] = {
             "partition": f"topic-{number // PARTITIONS_A_TOPIC}-{number % PARTITIONS_A_TOPIC}",
             "kind": "decision",
             "rule": rule,
@@ -149,8 +152,8 @@ def _deaths(partitions: int) -> list[bytes]:
             "controller": 1,
             "controller_epoch": 2,
             "time_ms": 1_000 + number // 10,
-        })  # fmt: skip
-    return [json.dumps(row).encode() for row in rows]
+        }
+        yield json.dumps(row).encode()
 
 
 if __name__ == "__main__":

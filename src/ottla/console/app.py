@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
@@ -47,6 +49,8 @@ from ottla.model.ids import TopicPartition
 
 Page = Callable[[Request], Awaitable[Response]]
 NUMBER_DIGITS_MAX = 9
+PRESSED_FROM, PRESSED_LEVEL = 1_000, 5
+"""Bytes from which answers are compressed, and how hard; streams of events never are."""
 ACTS = (ELECT, REASSIGN, CONFIGURE, CREATE, DELETE, PRODUCE, RESET)
 
 
@@ -101,7 +105,8 @@ class Console:
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Route("/{rest:path}", self._nothing),
         ]
-        return Guard(Starlette(routes=routes, lifespan=self._lifespan), self.token)
+        pressed = [Middleware(GZipMiddleware, minimum_size=PRESSED_FROM, compresslevel=PRESSED_LEVEL)]
+        return Guard(Starlette(routes=routes, middleware=pressed, lifespan=self._lifespan), self.token)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

@@ -1,5 +1,7 @@
 """A page as HTML or as its JSON twin: both from the same struct."""
 
+import functools
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,16 @@ _environment = Environment(
 )
 _environment.filters.update(joined=joined, size=size_text, duration=duration_text)
 _environment.filters["number"] = lambda value: f"{value:,}"
+
+
+@functools.cache
+def static(name: str) -> str:
+    """The address of a file of ours: another content has another address, so that browsers keep it."""
+    content = (HERE / "static" / name).read_bytes()
+    return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
+
+
+_environment.globals["static"] = static
 
 
 def wants_json(request: Request) -> bool:

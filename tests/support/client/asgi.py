@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +44,12 @@ async def asked(
         "root_path": "",
     }
 
+    left = [body]
+
     async def receive() -> dict[str, Any]:
+        if not left:
+            await asyncio.Event().wait()  # Whoever asked stays, and sends nothing more.
+        body = left.pop()
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:

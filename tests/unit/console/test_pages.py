@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -332,3 +334,26 @@ def test_a_console_without_records_shows_none() -> None:
 
     assert refused.status == 400
     assert "--no-records" in json.loads(refused.body)["problem"]
+
+
+def test_what_is_large_is_compressed_for_those_who_read_that_and_events_never_are() -> None:
+    console = a_console()
+
+    plain = ask(console, "/")
+    pressed = ask(console, "/", **{"Accept-Encoding": "gzip"})
+
+    assert (plain.header("content-encoding"), pressed.header("content-encoding")) == ("", "gzip")
+    assert len(pressed.body) < len(plain.body)
+    assert b"<h1" in gzip.decompress(pressed.body)
+
+
+def test_files_are_kept_under_an_address_that_names_their_content_and_pages_never() -> None:
+    console = a_console()
+    page = ask(console, "/")
+
+    (style,) = re.findall(r'href="(/static/console.css\?v=\w{12})"', page.body.decode())
+
+    assert "immutable" in ask(console, style).header("cache-control")
+    assert ask(console, "/static/console.css").header("cache-control") == "no-store"
+    assert ask(console, "/static/none.css?v=1").header("cache-control") == "no-store"
+    assert page.header("cache-control") == "no-store"

@@ -27,8 +27,10 @@ _HEADERS = [
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
 ]
+_NEVER_KEPT = (b"cache-control", b"no-store")
+_KEPT = (b"cache-control", b"private, max-age=31536000, immutable")
+"""Files of ours whose address names their content."""
 
 
 class Guard:
@@ -72,8 +74,9 @@ class Guard:
             if not self._token.is_form_token(headers.get(CSRF_HEADER) or _field(body, CSRF_FIELD)):
                 await _answer(send, 403, "The form is not one of this console; load the page again.\n")
                 return
-            receive = _again(body)
-        await self._app(scope, receive, _with_headers(send))
+            receive = _again(body, receive)
+        is_kept = scope["path"].startswith("/static/") and scope["query_string"].startswith(b"v=")
+        await self._app(scope, receive, _with_headers(send, _KEPT if is_kept else _NEVER_KEPT))
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """What no token helps against."""
@@ -128,19 +131,22 @@ def _field(body: bytes, name: str) -> str:
     return found[len(mark) :].decode("latin-1")
 
 
-def _again(body: bytes) -> Receive:
+def _again(body: bytes, then: Receive) -> Receive:
     """For the page, which reads the form as if nobody had."""
+    left = [body]
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": left.pop(), "more_body": False} if left else await then()
 
     return receive
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, keeping: tuple[bytes, bytes]) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            is_there = message["status"] == 200
+            more = [*_HEADERS, keeping if is_there else _NEVER_KEPT]
+            message["headers"] = [*message.get("headers", ()), *more]
         await send(message)
 
     return guarded
@@ -152,6 +158,6 @@ async def _answer(
     """A short text; every answer of the guard has the same headers as the pages."""
     body = text.encode()
     start = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    all_headers = [*start, *(headers or ()), *_HEADERS]
+    all_headers = [*start, *(headers or ()), *_HEADERS, _NEVER_KEPT]
     await send({"type": "http.response.start", "status": status, "headers": all_headers})
     await send({"type": "http.response.body", "body": body})

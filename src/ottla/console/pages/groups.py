@@ -81,13 +81,13 @@ def _row(groups: Groups, name: str, whole: GroupLag) -> GroupRow:
         PartitionLag(
             partition.topic,
             partition.partition,
-            window.points[-1].committed,
-            window.points[-1].end,
+            last.committed,
+            last.end,
             window.lag,
             window.verdict(),
         )
         for partition, window in sorted(windows.items(), key=lambda item: (-item[1].lag, item[0]))
-        if window.points
+        if (last := window.last) is not None
     ]
     return GroupRow(
         name,

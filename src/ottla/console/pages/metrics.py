@@ -59,10 +59,10 @@ def _of_groups(groups: Groups) -> Iterator[str]:
 
 def _group_lines(groups: Groups) -> Iterator[str]:
     points = [
-        ({"consumergroup": group, **_labels(name)}, window.points[-1])
+        ({"consumergroup": group, **_labels(name)}, last)
         for group, windows in sorted(groups.windows.items())
         for name, window in sorted(windows.items())
-        if window.points
+        if (last := window.last) is not None
     ]
     committed = [(labels, point.committed) for labels, point in points]
     yield from _metric("kafka_consumergroup_current_offset", "Committed offset of the group.", committed)

@@ -16,7 +16,7 @@ from ottla.client.config import ClientConfig
 from ottla.client.errors import ClientError
 from ottla.client.fetching.offsets import list_offsets
 from ottla.console.read.groups import Groups
-from ottla.console.read.world import RECORDS_KEPT, World
+from ottla.console.read.world import RECORDS_AT_ONCE, RECORDS_KEPT, World
 from ottla.insight.read.cluster import read_picture
 from ottla.model.ids import TopicPartition
 from ottla.model.internal_topics import DECISIONS_TOPIC
@@ -158,7 +158,7 @@ class Looker:
                 if position is None:
                     position = await self._beginning(client)
                 self._world.has_history = True
-                consumer = client.consumer(max_poll_records=5_000, auto_offset_reset="earliest")
+                consumer = client.consumer(max_poll_records=RECORDS_AT_ONCE, auto_offset_reset="earliest")
                 consumer.assign({LOG: self._world.next_record or position})
                 await self._tail(consumer)
             except ClientError:

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from ottla.model.ids import TopicPartition
 
 RECORDS_KEPT = 20_000
 """Of ``__ottla_decisions``, for the pages of single partitions; older ones count in the timeline alone."""
+RECORDS_AT_ONCE = 1_000
+"""Decoded ones take ten times as much as what is kept."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -70,13 +73,13 @@ class World:
 
     def recorded(self, records: Iterable[tuple[bytes, bytes]]) -> None:
         """New records of decisions, by key and value, in the order of the log."""
-        pairs = list(records)
-        rows = [_decode(value) for _, value in pairs]
-        self._records.extend(pairs)
-        self.timeline.take(rows)
-        if self.picture is not None:
-            self.picture = advanced(self.picture, rows)
-        if pairs:
+        left = iter(records)
+        while pairs := list(islice(left, RECORDS_AT_ONCE)):
+            rows = [_decode(value) for _, value in pairs]
+            self._records.extend(pairs)
+            self.timeline.take(rows)
+            if self.picture is not None:
+                self.picture = advanced(self.picture, rows)
             self.change()
 
     def history_of(self, name: TopicPartition) -> list[dict[str, Any]]:
