@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -66,6 +67,8 @@ class Console:
         *,
         shows_records: bool = True,
     ) -> None:
+        # A client that goes on asking for a topic that was deleted would have it made again.
+        config = replace(config, allow_auto_create_topics=False)
         self._config, self._allowed, self._shows_records = config, allowed, shows_records
         self.world = World()
         self.groups = Groups(self.world)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ottla.client.config import ClientConfig
 from ottla.console.app import Console
 from ottla.console.live.events import events
 from ottla.console.pages.timeline import read_time
@@ -357,3 +358,12 @@ def test_files_are_kept_under_an_address_that_names_their_content_and_pages_neve
     assert ask(console, "/static/console.css").header("cache-control") == "no-store"
     assert ask(console, "/static/none.css?v=1").header("cache-control") == "no-store"
     assert page.header("cache-control") == "no-store"
+
+
+def test_looking_at_a_topic_that_was_deleted_does_not_make_it_again() -> None:
+    console = a_console()
+
+    fresh = Console(ClientConfig(bootstrap_servers=(("h", 1),)), TOKEN)
+
+    assert not console._config.allow_auto_create_topics
+    assert not fresh.looker._config.allow_auto_create_topics
