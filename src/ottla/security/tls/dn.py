@@ -25,7 +25,7 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_ESCAPED: Final = ',+"\\<>;'
+_ESCAPED: Final = ',=+<>#;"\\'
 
 
 def subject_of(certificate: bytes) -> str:

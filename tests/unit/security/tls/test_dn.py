@@ -22,7 +22,7 @@ def test_the_last_name_stands_first_without_blanks_between() -> None:
 
 
 def test_signs_that_mean_something_are_escaped() -> None:
-    assert subject(("O", 'a,b+c"d\\e<f>g;h')) == r"CN=alice,O=a\,b\+c\"d\\e\<f\>g\;h"
+    assert subject(("O", 'a,b+c"d\\e<f>g;h=i#')) == r"CN=alice,O=a\,b\+c\"d\\e\<f\>g\;h\=i\#"
 
 
 def test_blanks_at_the_ends_are_escaped_and_those_within_are_not() -> None:
