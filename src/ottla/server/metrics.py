@@ -39,7 +39,12 @@ def _lines(metric: Metric, node: "Node") -> Iterator[str]:
 def _labels(sample: Sample) -> str:
     if not sample.labels:
         return ""
-    return "{" + ",".join(f'{name}="{value}"' for name, value in sample.labels) + "}"
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels) + "}"
+
+
+def _escaped(text: str) -> str:
+    """Clients choose their own names."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def health(node: "Node") -> tuple[bool, dict[str, object]]:

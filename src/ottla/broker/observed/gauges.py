@@ -1,7 +1,8 @@
 """Every metric of a broker: Kafka's names as its exporters write them, Kafka's meaning, and how it is read.
 
-Nothing here is labelled by topic, partition or client, so that the number of series stays small however large
-the cluster is: the one label is the API, the rule of an election, or the cause of a fence.
+Nothing here is labelled by topic or partition, so that the number of series stays small however large the
+cluster is: the one label is the API, the rule of an election, or the cause of a fence. Only clients with
+quotas have series of their own.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from ottla.broker.controlling.candidate import ControllerHost
 from ottla.broker.coordinating.host import CoordinatorHost
 from ottla.broker.coordinating.markers import MarkerSender
 from ottla.broker.decisions.log import DecisionLog
+from ottla.broker.observed import quota_gauges
+from ottla.broker.quotas.enforcer import ClientQuotas
 from ottla.broker.replicas.hosted import Partitions
 from ottla.broker.runtime.clock import Clock
 from ottla.broker.runtime.identity import Identity
@@ -53,6 +56,7 @@ class Observed(Protocol):
     markers: MarkerSender
     transaction_coordinator: CoordinatorHost[TransactionShard]
     clock: Clock
+    client_quotas: ClientQuotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,14 @@ def _gauge(name: str, help: str, value: Callable[[Observed], float]) -> Metric:
 
 def _counter(name: str, help: str, value: Callable[[Observed], float]) -> Metric:
     return Metric(name, "counter", help, lambda broker: iter([Sample(value(broker))]))
+
+
+def _of_clients(name: str, help: str, read: Callable[[Observed], Iterator[quota_gauges.Row]]) -> Metric:
+    def samples(broker: Observed) -> Iterator[Sample]:
+        for value, user, client in read(broker):
+            yield Sample(value, (("user", user), ("client_id", client)))
+
+    return Metric(name, "gauge", help, samples)
 
 
 # ---- the replicas here
@@ -368,6 +380,41 @@ METRICS: Final = (
         "gauge",
         "When the certificate of a TLS listener ends, in seconds since 1970.",
         _certificate_ends,
+    ),
+    _of_clients(
+        "kafka_server_produce_byte_rate",
+        "Bytes a second that clients with a quota for them produce.",
+        quota_gauges.rates("produce"),
+    ),
+    _of_clients(
+        "kafka_server_produce_throttle_time",
+        "How many milliseconds such a client was last told to wait.",
+        quota_gauges.throttle_times("produce"),
+    ),
+    _of_clients(
+        "kafka_server_fetch_byte_rate",
+        "Bytes a second that clients with a quota for them fetch.",
+        quota_gauges.rates("fetch"),
+    ),
+    _of_clients(
+        "kafka_server_fetch_throttle_time",
+        "How many milliseconds such a client was last told to wait.",
+        quota_gauges.throttle_times("fetch"),
+    ),
+    _of_clients(
+        "kafka_server_request_request_time",
+        "Percent of a second that requests of clients with a quota for it take.",
+        quota_gauges.rates("request"),
+    ),
+    _of_clients(
+        "kafka_server_request_throttle_time",
+        "How many milliseconds such a client was last told to wait.",
+        quota_gauges.throttle_times("request"),
+    ),
+    _of_clients(
+        "kafka_server_controllermutation_tokens",
+        "How many changes of partitions clients with a quota for them have left, on the controller.",
+        quota_gauges.tokens("mutations"),
     ),
     _counter(
         "ottla_decisions_dropped_total",

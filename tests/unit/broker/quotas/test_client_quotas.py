@@ -9,6 +9,7 @@ import pytest
 
 from ottla.broker.outputs import Output, PauseReading
 from ottla.model.errors import ErrorCode
+from ottla.server.metrics import exposition
 from ottla.wire.apis import alter_client_quotas as altering
 from ottla.wire.apis import describe_client_quotas as describing
 from ottla.wire.apis import message_classes
@@ -289,6 +290,21 @@ def test_a_throttled_client_is_named_once_a_minute(caplog: pytest.LogCaptureFixt
     lines = [line for line in caplog.messages if "throttled" in line]
     assert lines == [line for line in lines if "client='bench' quota=producer_byte_rate limit=1000" in line]
     assert len(lines) == 1
+
+
+def test_what_clients_with_quotas_use_is_shown_whatever_they_call_themselves() -> None:
+    bench = Bench().start()
+    alter(bench, {"user": "ANONYMOUS", "client-id": None}, producer_byte_rate=1_000, request_percentage=50)
+    usage = bench.node.client_quotas.produce.of("ANONYMOUS", 'a"\\\nb', bench.clock.now_ms)
+    assert usage is not None
+    usage.meter.record(20_000, bench.clock.now_ms)
+    usage.throttle_ms = 10_000
+    page = exposition(bench.node)
+
+    odd = '{user="ANONYMOUS",client_id="a\\"\\\\\\nb"}'
+    assert f"kafka_server_produce_byte_rate{odd} 2000\n" in page
+    assert f"kafka_server_produce_throttle_time{odd} 10000\n" in page
+    assert "kafka_server_fetch_byte_rate{" not in page
 
 
 # ---- changes of topics
