@@ -31,6 +31,8 @@ Follow = Annotated[
     float | None,
     typer.Option("--follow", min=0, help="Go on, with a batch every so many seconds; Ctrl-C ends it."),
 ]
+WITHOUT_KAFKA = ("audit", "elections", "losses")
+"""Jobs that take no settings of the client."""
 Conf = Annotated[
     list[str] | None,
     typer.Option(
@@ -130,6 +132,7 @@ def validate(
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     follow_s: Follow = None,
+    conf: Conf = None,
 ) -> None:
     """JSON records against a schema; bad ones with their cause to a dead-letter topic.
 
@@ -152,6 +155,7 @@ def aggregate(
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     follow_s: Follow = None,
+    conf: Conf = None,
 ) -> None:
     """Counts and sums per time window, from topic to topic.
 
@@ -168,6 +172,7 @@ def audit(
     ] = None,
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
+    conf: Conf = None,
 ) -> None:
     """Compare every replica of every partition, batch by batch; exit code 1 if one differs.
 
@@ -182,6 +187,7 @@ def elections(
     picture: Annotated[str | None, typer.Option(help="Write a picture to this HTML file.")] = None,
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
+    conf: Conf = None,
 ) -> None:
     """Who was elected, why, and how long partitions had no leader.
 
@@ -202,6 +208,7 @@ def losses(
     ] = False,
     bootstrap_servers: BootstrapServer = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
+    conf: Conf = None,
 ) -> None:
     """What unclean elections took, and which groups have read it; exit code 1 if there is anything.
 
@@ -307,9 +314,12 @@ def _run(ctx: typer.Context) -> None:
     options = dict(ctx.params)
     name, master = str(ctx.command.name), options.pop("master")
     require_master(master)
-    settings: dict[str, str] = {}
-    if "conf" in options:
-        settings, options["kafka"] = read_conf(options.pop("conf") or ())
+    settings, kafka = read_conf(options.pop("conf") or ())
+    if name in WITHOUT_KAFKA:
+        if kafka:
+            raise UsageRefused(f"--conf {next(iter(kafka))}: the job {name} takes settings of Spark alone")
+    else:
+        options["kafka"] = kafka
 
     def work(options: dict[str, Any], progress: "Progress") -> "Report":
         with refusals_in_one_sentence(options):

@@ -4,7 +4,8 @@ A window is written once, when the watermark has passed its end.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -35,6 +36,8 @@ class AggregateOptions:
     group_by: str | None = None
     sum_of: str | None = None
     follow_s: float | None = None
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the client that reads."""
 
 
 def check(options: AggregateOptions) -> None:
@@ -54,7 +57,7 @@ def run(spark: SparkSession, options: AggregateOptions, progress: Progress) -> R
     columns: list[Column] = [F.count("*").alias("count")]
     if options.sum_of:
         columns.append(F.sum(_field(options.sum_of).try_cast("double")).alias("sum"))
-    stream = topic_stream(spark, options.bootstrap_servers, options.topic)
+    stream = topic_stream(spark, options.bootstrap_servers, options.topic, options=options.kafka)
     windows = (
         stream.withColumn("group", group)
         .withWatermark("timestamp", options.watermark)

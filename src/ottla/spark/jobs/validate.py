@@ -1,7 +1,7 @@
 """validate: JSON values against a schema; what does not fit goes, with its cause, to a dead-letter topic."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -38,6 +38,8 @@ class ValidateOptions:
     checkpoint: str
     valid_topic: str | None = None
     follow_s: float | None = None
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the client that reads."""
 
 
 def check(options: ValidateOptions) -> None:
@@ -55,7 +57,7 @@ def run(spark: SparkSession, options: ValidateOptions, progress: Progress) -> Re
     """Check what is new since the last run."""
     schema = _schema(options.schema)
     counts: dict[str, int] = {}
-    stream = topic_stream(spark, options.bootstrap_servers, options.topic)
+    stream = topic_stream(spark, options.bootstrap_servers, options.topic, options=options.kafka)
 
     def check(batch: DataFrame, _: int) -> None:
         judged = with_cause(batch, schema).persist()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
-from ottla.cli.pipeline.run import read_conf
+from ottla.cli.pipeline.run import app, read_conf
 from ottla.cli.shared.refusal import UsageRefused
 
 
@@ -23,3 +24,10 @@ def test_what_is_no_setting_is_refused_without_its_value(given: str) -> None:
 
     assert "2g" not in str(refused.value)
     assert given.partition("=")[0] in str(refused.value)
+
+
+def test_a_job_that_takes_no_settings_of_the_client_says_so() -> None:
+    done = CliRunner().invoke(app, ["elections", "--conf", "kafka.client.id=me"])
+
+    assert isinstance(done.exception, UsageRefused)
+    assert str(done.exception) == "--conf kafka.client.id: the job elections takes settings of Spark alone"
