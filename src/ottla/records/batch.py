@@ -177,8 +177,9 @@ def batches(view: Buffer, position: int = 0) -> Iterator[BatchHeader]:
 def crc_is_valid(view: Buffer, header: BatchHeader) -> bool:
     """Whether the batch's checksum (CRC-32C) is right."""
     start = header[0]
-    whole = memoryview(view)[start + CRC_STARTS_AT : start + header[2] + LOG_OVERHEAD]
-    return bool(crc32c(whole) == header[5])
+    lent = view if type(view) is memoryview else memoryview(view)
+    covered = crc32c(lent[start + CRC_STARTS_AT : start + header[2] + LOG_OVERHEAD])
+    return bool(covered == header[5])
 
 
 def stamp(view: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:

@@ -46,9 +46,12 @@ WALKED_RECORDS_MAX = 3
 """Batches up to this many records are read whole."""
 WALKED_COMPRESSED_BYTES_MAX = 1024
 """Compressed batches up to this size are read whole."""
+_NO_KEY = 1
+"""The varint of the length -1."""
 GROWTH_MAX = 64
 """A batch's plain records may exceed ``max.message.bytes`` this many times, no more."""
 
+_NEWEST_CODEC = int(Codec.ZSTD)
 _CORRUPT = int(ErrorCode.CORRUPT_MESSAGE)
 _INVALID_RECORD = int(ErrorCode.INVALID_RECORD)
 _INVALID_TIMESTAMP = int(ErrorCode.INVALID_TIMESTAMP)
@@ -105,7 +108,8 @@ def parse_produced(records: Buffer | None, api_version: int) -> BatchHeader | Re
     if size >= HEADER_SIZE and records[MAGIC_AT] == MAGIC:
         header = unpack_header(records)
         if header[2] == size - LOG_OVERHEAD:
-            return _refuse_new_codec(header, api_version) or header
+            is_told = api_version >= ZSTD_SINCE_PRODUCE_VERSION
+            return header if is_told else _refuse_new_codec(header, api_version) or header
     if size < LOG_OVERHEAD:
         return Refused(_INVALID_RECORD)
     length = int.from_bytes(records[8:12], "big", signed=True)
@@ -154,14 +158,13 @@ def validate_for_append(
 ) -> Validated | Refused:
     """Validate a batch against its topic's settings; may rewrite timestamps or compression."""
     is_client = origin == Origin.CLIENT
-    if is_client and header.base_offset != 0:
+    if is_client and header[1]:
         return _invalid(f"the base offset of a produced batch is 0, not {header.base_offset}")
-    if header.length + LOG_OVERHEAD > config.max_message_bytes:
+    if header[2] + LOG_OVERHEAD > config.max_message_bytes:
         return Refused(_MESSAGE_TOO_LARGE)
     if not crc_is_valid(view, header):
         return Refused(_CORRUPT)
-    attributes = header.attributes
-    if attributes & 7 > Codec.ZSTD:
+    if header[6] & 7 > _NEWEST_CODEC:
         return Refused(int(ErrorCode.UNKNOWN_SERVER_ERROR), while_appending=True)
     if is_client and (refused := _refuse_header(header)) is not None:
         return refused
@@ -173,8 +176,8 @@ def validate_for_append(
         validated = _opened(view, header, config, now_ms)
     if isinstance(validated, Refused):
         return validated
-    size = validated.header[2] + LOG_OVERHEAD  # another codec may have changed its size
-    if size > config.max_message_bytes:
+    size = validated.header[2] + LOG_OVERHEAD
+    if size > config.max_message_bytes:  # another codec may have changed its size
         return Refused(_MESSAGE_TOO_LARGE)
     return validated if size <= config.segment_bytes else Refused(_RECORD_LIST_TOO_LARGE)
 
@@ -184,12 +187,12 @@ def _invalid(message: str) -> Refused:
 
 
 def _refuse_header(header: BatchHeader) -> Refused | None:
-    count = header.record_count
-    if count <= 0 or header.last_offset_delta + 1 != count:
+    count = header[13]
+    if count <= 0 or header[7] + 1 != count:
         return _invalid(f"a batch of {count} records with a last offset delta of {header.last_offset_delta}")
-    if header.attributes & CONTROL_BIT:
+    if header[6] & CONTROL_BIT:
         return _invalid("clients write no control records")
-    if header.producer_id >= 0 and header.base_sequence < 0:
+    if header[10] >= 0 and header[12] < 0:
         return _invalid(f"producer {header.producer_id} sent the sequence {header.base_sequence}")
     return None
 
@@ -203,7 +206,7 @@ def _is_plain_single(view: Buffer, header: BatchHeader) -> bool:
         length, at = read_varint(view, header[0] + HEADER_SIZE)
         if at + length != end or view[at + 1] or view[at + 2]:
             return False
-        key_length, at = read_varint(view, at + 3)
+        key_length, at = (-1, at + 4) if view[at + 3] == _NO_KEY else read_varint(view, at + 3)
         value_length, at = read_varint(view, at + key_length if key_length > 0 else at)
         if key_length < -1 or value_length < -1:
             return False
@@ -224,12 +227,14 @@ def _must_walk(header: BatchHeader, config: LogConfig) -> bool:
 
 
 def _rules_ask_for_records(header: BatchHeader, config: LogConfig) -> bool:
-    codec = header.attributes & 7
     return (
-        config.is_compacted
-        or config.message_timestamp_before_max_ms != NEVER_MS
+        config.message_timestamp_before_max_ms != NEVER_MS
         or config.message_timestamp_after_max_ms != NEVER_MS
-        or (config.compression_type != "producer" and CODEC_NAMES[config.compression_type] != codec)
+        or "compact" in config.cleanup_policy
+        or (
+            config.compression_type != "producer"
+            and CODEC_NAMES[config.compression_type] != header.attributes & 7
+        )
     )
 
 
@@ -360,10 +365,11 @@ def _with_timestamp_type(
     if not isinstance(view, bytearray) and (isinstance(view, bytes) or view.readonly):
         view = bytearray(view[header.position : header.end_position])
         header = header._replace(position=0)
-    attributes = header.attributes
+    attributes = header[6]
     if config.message_timestamp_type == "CreateTime":
-        max_timestamp = max(max_timestamp, NO_TIMESTAMP)
-        if attributes & LOG_APPEND_TIME_BIT or max_timestamp != header.max_timestamp:
+        if max_timestamp < NO_TIMESTAMP:
+            max_timestamp = NO_TIMESTAMP
+        if attributes & LOG_APPEND_TIME_BIT or max_timestamp != header[9]:
             attributes &= ~LOG_APPEND_TIME_BIT
             header = restamp_under_crc(view, header, attributes=attributes, max_timestamp=max_timestamp)
         return Validated(view, header, NO_TIMESTAMP)

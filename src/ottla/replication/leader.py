@@ -159,7 +159,7 @@ class PartitionLeader:
 
     def may_append(self, acks: int) -> ErrorCode:
         """Refuse ``acks=all`` while too few replicas are surely in sync: nothing is written."""
-        if acks == -1 and self.is_under_min_isr:
+        if acks == -1 and len(self.isr.committed) < self.min_insync_replicas and self.is_under_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return ErrorCode.NONE
 
@@ -173,7 +173,8 @@ class PartitionLeader:
         """What to tell an ``acks=all`` producer whose records end here; None: it waits on."""
         if self.high_watermark < end_offset:
             return None
-        if len(self.isr.maximal) < self.effective_min_isr:
+        in_sync = len(self.isr.maximal)
+        if in_sync < self.min_insync_replicas and in_sync < self.effective_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
 

@@ -16,13 +16,14 @@ STRING_BYTES_MAX: Final = 0x7FFF
 _UVARINT_BYTES_MAX: Final = 5
 _INT32_MAX: Final = 0x7FFF_FFFF
 
-_ONE_BYTE: Final = tuple(bytes((number,)) for number in range(128))
+ONE_BYTE: Final = tuple(bytes((number,)) for number in range(128))
+"""The varints of one byte."""
 
 
 def uvarint(value: int) -> bytes:
     """The unsigned varint of a count, a length or a tag."""
     if value < 0x80:
-        return _ONE_BYTE[value]
+        return ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -1,12 +1,20 @@
 """One Fetch request on its way to its answer: read now, or park and read again when something changed."""
 
-from ottla.broker.access.access import Access
 from ottla.broker.clients.connections import Connection
+from ottla.broker.clients.fetch_answers import (
+    FORBIDDEN,
+    FOUND_BEFORE_READING,
+    aborted_in,
+    empty_row,
+    plain_answer,
+    row,
+)
 from ottla.broker.clients.fetch_context import FetchContext
 from ottla.broker.clients.fetch_session import FetchSession
 from ottla.broker.clients.leader_hints import LeaderHints
 from ottla.broker.clients.nearest_replica import preferred_read_replica
 from ottla.broker.clients.request import Request
+from ottla.broker.outputs import Buffer
 from ottla.broker.replicas.partition import Partition
 from ottla.broker.replicas.readers import FetchEntry, FetchReader
 from ottla.model.errors import ErrorCode, LogDirectoryFailed
@@ -14,8 +22,6 @@ from ottla.model.ids import BrokerId, TopicId
 from ottla.replication.fetch_checks import check_position
 from ottla.storage.segment.log_slice import LogSlice
 from ottla.wire.apis.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
     PartitionData,
@@ -39,9 +45,6 @@ _UNKNOWN_EPOCH = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
 _FENCED_EPOCH = int(ErrorCode.FENCED_LEADER_EPOCH)
 _OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 _UNKNOWN_CODEC = int(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-_FORBIDDEN = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-_FOUND_BEFORE_READING = (_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID, _FORBIDDEN)
-_FOUND_WITHOUT_READING = (*_FOUND_BEFORE_READING, _UNKNOWN_CODEC)
 _HINTED = (_NOT_LEADER, _FENCED_EPOCH)
 
 
@@ -101,14 +104,18 @@ class ParkedFetch:
         is_follower = reader.replica_id >= 0
         reader.last_fetch_ms = context.clock.monotonic_ms()
         looked = self._read(is_first=True)
+        plain: list[Buffer] | None = None
         response: FetchResponse | None = None
         if max_wait_ms > 0 and not reader.is_empty and not self._has_enough:
             self._park(looked, max_wait_ms)
         elif not self._must_warm(looked):
-            response = self._answer(looked)
+            plain = self._plain_answer(looked)
+            response = self._answer(looked) if plain is None else None
         if is_follower:
             # Last: a coordinator may append to a log that was read above, and that is news.
             context.waiting.settle_producers()
+        if plain is not None:
+            self.request.reply_encoded(plain)
         return response
 
     @property
@@ -121,7 +128,7 @@ class ParkedFetch:
         if self._has_enough:
             self._context.waiting.deadlines.remove(self)
             if not self._must_warm(looked):
-                self.request.reply(self._answer(looked))
+                self._reply(looked)
 
     def answer_now(self) -> None:
         """Do not wait any longer, for whatever reason."""
@@ -130,19 +137,24 @@ class ParkedFetch:
 
     def expire(self) -> None:
         """The reader has waited long enough: answer with what there is."""
-        self.request.reply(self._answer(self._read(is_first=False)))
+        self._reply(self._read(is_first=False))
+
+    def _reply(self, looked: list[FetchEntry]) -> None:
+        plain = self._plain_answer(looked)
+        if plain is not None:
+            self.request.reply_encoded(plain)
+        else:
+            self.request.reply(self._answer(looked))
 
     def _must_warm(self, looked: list[FetchEntry]) -> bool:
         """Have old records brought into memory by a thread first: the loop must not wait for the disk."""
         if self._is_warm:
             return False
-        cold = [
-            (entry.partition, entry.records)
-            for entry in looked
-            if entry.records is not None
-            and entry.partition is not None
-            and entry.partition.is_cold(entry.records)
-        ]
+        cold: list[tuple[Partition, LogSlice]] = []
+        for entry in looked:
+            partition, records = entry.partition, entry.records
+            if records is not None and partition is not None and partition.is_cold(records):
+                cold.append((partition, records))
         if not cold:
             return False
         self._is_warm = True
@@ -213,8 +225,10 @@ class ParkedFetch:
         entry.diverging = None
         entry.preferred_replica = -1
         partition = entry.partition
-        if self.request.access is not None and self._is_forbidden(entry, self.request.access):
-            self._refuse(entry, _FORBIDDEN)
+        if self.request.access is not None and self._context.is_forbidden(
+            entry, self.version, self.request.access
+        ):
+            self._refuse(entry, FORBIDDEN)
             return
         if partition is None:
             resolved = self._resolve(entry)
@@ -308,15 +322,6 @@ class ParkedFetch:
 
     # --- checks -----------------------------------------------------------------------------------
 
-    def _is_forbidden(self, entry: FetchEntry, access: Access) -> bool:
-        """Followers are brokers; of a topic that nobody knows by its id there is nothing to forbid."""
-        if self.reader.replica_id >= 0:
-            return not access.cluster()
-        name: str | None = entry.topic
-        if self.version >= TOPIC_IDS_SINCE:
-            name = self._context.metadata.topic_names.get(entry.topic_id)
-        return name is not None and not access.topic(name)
-
     def _resolve(self, entry: FetchEntry) -> Partition | int:
         """Find the hosted partition of an entry; a session's entry then watches it."""
         context = self._context
@@ -356,10 +361,34 @@ class ParkedFetch:
 
     def _refuse(self, entry: FetchEntry, code: int) -> None:
         entry.error = code
-        if code not in _FOUND_BEFORE_READING:
+        if code not in FOUND_BEFORE_READING:
             self._must_answer = True
 
     # --- answer -----------------------------------------------------------------------------------
+
+    def _plain_answer(self, looked: list[FetchEntry]) -> list[Buffer] | None:
+        """The whole answer where records of one partition are all there is to say, otherwise None."""
+        reader, entry = self.reader, looked[0] if len(looked) == 1 else None
+        hears_of_aborted = self.is_committed_only and reader.replica_id < 0
+        if entry is None or hears_of_aborted or self.connection.quotas is not None or self.request.amend:
+            return None
+        parts = plain_answer(self.request, reader, entry)
+        if parts is not None:
+            if reader.replica_id >= 0 and entry.partition is not None:
+                self._context.throttles.leader_sent(entry.partition, self._bytes)
+            if reader.parked is self:
+                reader.parked = None
+            self._told(looked)
+        return parts
+
+    def _told(self, looked: list[FetchEntry]) -> None:
+        """The answer is made: remember and count what it says."""
+        reader, meters = self.reader, self._context.meters
+        self._remember(looked)
+        if reader.replica_id >= 0:
+            meters.replication_bytes_out += self._bytes
+        else:
+            meters.bytes_out += self._bytes
 
     def _answer(self, looked: list[FetchEntry]) -> FetchResponse:
         context, reader = self._context, self.reader
@@ -393,11 +422,7 @@ class ParkedFetch:
             wait_ms = quotas.charge_fetch(self.request, lambda: encoded_size(response, self.version))
             if wait_ms:
                 return self._throttled(session_id, wait_ms)
-        self._remember(looked)
-        if reader.replica_id >= 0:
-            context.meters.replication_bytes_out += self._bytes
-        else:
-            context.meters.bytes_out += self._bytes
+        self._told(looked)
         return response
 
     def _throttled(self, session_id: int, wait_ms: int) -> FetchResponse:
@@ -417,7 +442,7 @@ class ParkedFetch:
         """
         partition = entry.partition
         if partition is not None and not self._knows_codec(partition):
-            return self._empty_row(entry, _UNKNOWN_CODEC)
+            return empty_row(entry, _UNKNOWN_CODEC)
         if not entry.error and partition is not None:
             try:
                 return self._row(entry, partition)
@@ -425,51 +450,25 @@ class ParkedFetch:
                 self._context.partitions.directory_failed(failed)
         if not entry.error:
             entry.error = _STORAGE_ERROR
-        return self._empty_row(entry, entry.error)
+        return empty_row(entry, entry.error)
 
     def _knows_codec(self, partition: Partition) -> bool:
         return self.version >= ZSTD_SINCE or partition.log.config.compression_type != "zstd"
 
-    @staticmethod
-    def _empty_row(entry: FetchEntry, error: int) -> PartitionData:
-        return PartitionData(
-            partition_index=entry.index,
-            error_code=error,
-            high_watermark=-1,
-            aborted_transactions=[] if error in _FOUND_WITHOUT_READING else None,
-            records=b"",
-        )
-
     def _row(self, entry: FetchEntry, partition: Partition) -> PartitionData:
         log = partition.log
         records = entry.records
-        data = PartitionData(
-            partition_index=entry.index,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=None,
-            records=b"" if records is None else records.buffer(),
-        )
-        if entry.diverging is not None:
-            data.diverging_epoch = EpochEndOffset(entry.diverging.epoch, entry.diverging.end_offset)
+        data = row(entry, log)
         if self.reader.replica_id >= 0:
             if records is not None:
                 self._context.throttles.leader_sent(partition, records.size)
             return data
         data.preferred_read_replica = entry.preferred_replica
         if self.is_committed_only:
-            data.aborted_transactions = [] if records is None else self._aborted(entry, partition, records)
+            data.aborted_transactions = (
+                [] if records is None else aborted_in(records, entry.fetch_offset, log)
+            )
         return data
-
-    def _aborted(
-        self, entry: FetchEntry, partition: Partition, records: LogSlice
-    ) -> list[AbortedTransaction]:
-        log = partition.log
-        return [
-            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-            for each in log.aborted_transactions(entry.fetch_offset, records, log.last_stable_offset)
-        ]
 
     def _remember(self, looked: list[FetchEntry]) -> None:
         """What was told is known now; only what may have more to tell stays on the list."""

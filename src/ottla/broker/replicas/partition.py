@@ -20,7 +20,7 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.model.partition_state import ReplicaAssignment
-from ottla.records.batch import BatchHeader, Buffer
+from ottla.records.batch import LOG_OVERHEAD, BatchHeader, Buffer
 from ottla.records.validate import Origin, Refused
 from ottla.replication.effects import AssignEpoch, HighWatermarkAdvanced, LeaderEffect, ProposeIsr
 from ottla.replication.events import Elected, IsrChangeAnswered
@@ -209,7 +209,11 @@ class Partition:
             return Refused(int(code), while_appending=True)
         clock, order = self.context.clock, self.context.producer_order
         try:
-            if origin == Origin.CLIENT and (too_early := order.comes_too_early(self, header)) is not None:
+            if (
+                origin == Origin.CLIENT
+                and header[12] > 0  # the first batches of a producer, and those of none, are never too early
+                and (too_early := order.comes_too_early(self, header)) is not None
+            ):
                 return too_early
             outcome = self.log.append_as_leader(
                 view,
@@ -227,10 +231,11 @@ class Partition:
             return order.refused_by_log(self, header, outcome)
         if type(outcome) is Appended:
             meters = self.context.meters
-            meters.bytes_in += header.size
-            meters.records_in += header.last_offset_delta + 1
+            meters.bytes_in += header[2] + LOG_OVERHEAD
+            meters.records_in += header[7] + 1
             self._grew(leader, clock.monotonic_ms())
-        order.note_written(self.name, header)
+        if header[10] >= 0:
+            order.note_written(self.name, header)
         return outcome
 
     def _grew(self, leader: PartitionLeader, now_ms: int) -> None:

@@ -4,6 +4,7 @@ The turn: while events are handled, partitions only note what changed. At its en
 records, then the parked fetches of followers are looked at again, then those of consumers.
 """
 
+from bisect import bisect_left
 from typing import Protocol
 
 from ottla.broker.runtime.clock import Clock
@@ -20,6 +21,8 @@ GRAINS_MS = (
 """How coarse deadlines are: waits up to 200 ms end within 10 ms, up to 5 s within 50 ms, and so on. However
 long clients wait, no more than about a thousand moments lie ahead."""
 GRAIN_MAX_MS = 5_000_000
+_LIMITS = tuple(limit for limit, _ in GRAINS_MS)
+_GRAINS = (*(grain for _, grain in GRAINS_MS), GRAIN_MAX_MS)
 
 
 class Client(Protocol):
@@ -75,7 +78,7 @@ class Deadlines:
 
     def add(self, parked: Parked, delay_ms: int) -> None:
         """Let it expire after this long, a little later at most."""
-        grain_ms = next((grain for limit, grain in GRAINS_MS if delay_ms <= limit), GRAIN_MAX_MS)
+        grain_ms = _GRAINS[bisect_left(_LIMITS, delay_ms)]
         now_ms = self._clock.monotonic_ms()
         moment = -(-(now_ms + delay_ms) // grain_ms) * grain_ms
         waiting = self._moments.get(moment)

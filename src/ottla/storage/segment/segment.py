@@ -297,8 +297,10 @@ class Segment:
             limit_ms -= self._jitter_below(min(config.segment_jitter_ms, limit_ms))
         if waited_ms > limit_ms:
             return True
-        index, times = self._index, self._times
         index_bytes = config.segment_index_bytes
+        if mine < HEADER_SIZE * (index_bytes // time_index.ENTRY_SIZE - 2):
+            return False  # there is an entry for every batch at most
+        index, times = self._index, self._times
         return (index is not None and len(index) >= index_bytes // offset_index.ENTRY_SIZE) or (
             times is not None and len(times) >= index_bytes // time_index.ENTRY_SIZE - 1
         )
@@ -323,7 +325,11 @@ class Segment:
             self._first_timestamp = headers[0][9]
         shift = self.size - headers[0][0]
         for header in headers:
-            self.note(header, header[0] + shift, interval_bytes)
+            largest = self._max_timestamp
+            if largest is None or header[9] > largest or self.bytes_since_entry > interval_bytes:
+                self.note(header, header[0] + shift, interval_bytes)
+            else:
+                self.bytes_since_entry += header[2] + LOG_OVERHEAD
         self.size += size
         tail = self.tail
         if len(tail) >= TAIL_BOUNDARIES_MAX:

@@ -14,7 +14,7 @@ from ottla.wire.compiler import caches
 from ottla.wire.compiler.layout import Array, Blob, Field, Kind, Nested, Text, fields_of
 from ottla.wire.compiler.source import Source
 from ottla.wire.fields import Encoder, Fixed, Message, RecordBytes, Request
-from ottla.wire.primitives import STRING_BYTES_MAX, fits_string, uvarint
+from ottla.wire.primitives import ONE_BYTE, STRING_BYTES_MAX, fits_string, uvarint
 
 FOR_PEOPLE = "error_message"
 """The endings of the names of fields that only people read."""
@@ -57,6 +57,7 @@ _NAMES: dict[str, Any] = {
     "compact_int32s": caches.COMPACT_INT32S,
     "refuse": refuse,
     "shortened": shortened,
+    "one_byte": ONE_BYTE,
     "uvarint": uvarint,
     "write_tags": write_tags,
 }
@@ -113,7 +114,7 @@ class _EncoderSource(Source):
     def count(self, expression: str, letter: str) -> None:
         """A length or count."""
         if self.is_flexible:
-            self.piece(f"uvarint({expression} + 1)")
+            self.piece(f"(one_byte[n] if (n := {expression} + 1) < 128 else uvarint(n))")
         else:
             self.run.append((letter, expression))
 
