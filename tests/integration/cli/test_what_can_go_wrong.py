@@ -46,6 +46,7 @@ AT_A_CLUSTER: dict[str, tuple[str, ...]] = {
     "cluster-id": ("cluster-id",),
     "broker-api-versions": ("broker-api-versions",),
     "transactions": ("transactions", "describe", "--transactional-id", "nobody"),
+    "acls": ("acls", "--list", "--topic", "nowhere"),
     "users": ("users", "remove", "nobody"),
 }
 """A call of every command that talks to brokers: of something that is not there, if it names anything."""
