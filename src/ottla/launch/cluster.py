@@ -199,6 +199,7 @@ class Cluster:
         zookeeper: str | None = None,
         sync: bool = True,
         cuttable: bool = False,
+        warm: WarmProcess | None = None,
         closed: "ClosedDoors | None" = None,
     ) -> None:
         """Describe it; ``start`` or ``with`` starts it.
@@ -209,7 +210,8 @@ class Cluster:
         metrics on ``metrics_port`` + i; 0 shows none. ``zookeeper`` is ``keeper`` (the built-in
         one) or ``apache``, started and stopped with the cluster, or the connect string of servers that run
         elsewhere. ``sync=False`` lets it answer
-        before its data is on disk, and ``cuttable`` brokers obey their ``cuts`` file: for tests.
+        before its data is on disk, and ``cuttable`` brokers obey their ``cuts`` file: for tests. ``warm``,
+        started before, forks the brokers, and ends with the cluster.
         With ``closed`` nobody comes in without TLS and a login.
         """
         self._is_temporary = data_dir is None
@@ -229,7 +231,7 @@ class Cluster:
         self._metrics_port = metrics_port
         self._is_cuttable = cuttable
         self._lock: int | None = None
-        self._warm: WarmProcess | None = None
+        self._warm = warm
 
     @property
     def bootstrap_servers(self) -> str:

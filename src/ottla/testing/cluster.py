@@ -9,6 +9,7 @@ from pathlib import Path
 from ottla.client.admin.topics import create_topics
 from ottla.client.blocking.client import Client
 from ottla.launch.cluster import Cluster
+from ottla.launch.forking.forked import WarmProcess
 from ottla.model.errors import ErrorCode
 from ottla.testing import cuts
 from ottla.wire.apis.create_topics import CreatableTopic, CreatableTopicConfig
@@ -138,14 +139,22 @@ def start_cluster(
     settings: Mapping[str, str] | None = None,
     data_dir: Path | None = None,
     zookeeper: str | None = None,
+    warm: WarmProcess | None = None,
 ) -> Iterator[ClusterUnderTest]:
     """A running cluster on free ports, in a temporary directory unless told otherwise.
 
-    ``zookeeper`` is ``keeper``, ``apache`` or a connect string, as for ``ottla up``.
+    ``zookeeper`` is ``keeper``, ``apache`` or a connect string, as for ``ottla up``. ``warm`` has begun to
+    import the brokers.
     """
     settings = {**QUICK, **(settings or {})}
     started = Cluster(
-        brokers, settings=settings, data_dir=data_dir, sync=False, zookeeper=zookeeper, cuttable=True
+        brokers,
+        settings=settings,
+        data_dir=data_dir,
+        sync=False,
+        zookeeper=zookeeper,
+        cuttable=True,
+        warm=warm,
     )
     with started as cluster:
         yield ClusterUnderTest(cluster)

@@ -5,15 +5,19 @@ It is found by itself where Ottla is installed; nothing but pytest is imported b
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from ottla.launch.forking.forked import WarmProcess
     from ottla.testing.cluster import ClusterUnderTest
 
 BROKERS = 3
+_warm: pytest.StashKey[WarmProcess] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +29,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--ottla-zookeeper", default=None, help="keeper, apache or HOST:PORT (keeper)")
     parser.addini("ottla_zookeeper", "which ZooKeeper: keeper, apache or HOST:PORT", default="")
     parser.addini("ottla_settings", "broker settings, one name=value a line", type="linelist", default=[])
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """The first test that wants a cluster is found: brokers are imported while others are collected."""
+    config = item.config
+    is_wanted = "ottla_cluster" in getattr(item, "fixturenames", ())
+    if not is_wanted or _warm in config.stash or config.option.collectonly:
+        return
+    from ottla.launch.forking import forked
+
+    if forked.IS_QUICKER:
+        directory = tempfile.TemporaryDirectory(prefix="ottla-warm-")
+        config.add_cleanup(directory.cleanup)
+        config.stash[_warm] = forked.WarmProcess(Path(directory.name) / "brokers.out")
+        config.add_cleanup(config.stash[_warm].stop)  # Where no test came to want it.
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +62,8 @@ def ottla_cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
             raise pytest.UsageError(f"ottla_settings: {line!r} is not name=value")
         settings[name.strip()] = value.strip()
     try:
-        with start_cluster(brokers, settings=settings, zookeeper=zookeeper) as cluster:
+        warm = config.stash.get(_warm, None)
+        with start_cluster(brokers, settings=settings, zookeeper=zookeeper, warm=warm) as cluster:
             yield cluster
     except LaunchRefused as refused:
         pytest.fail(f"the cluster did not start: {refused}", pytrace=False)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.running.documented import programs_of
 
 THEIR_TESTS = """
@@ -90,6 +92,53 @@ def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
 
     assert done.returncode != 0
     assert "ottla_settings: 'nonsense' is not name=value" in done.stdout + done.stderr
+
+
+WATCHING = """
+import os
+from pathlib import Path
+
+
+def warm_processes():
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            words = (each / "cmdline").read_bytes().split(b"\\0")
+            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+        if b"ottla.launch.forking.warm" in words and parent == os.getpid():
+            found.append(each.name)
+    return found
+
+
+def pytest_collection_finish(session):
+    Path("collected").write_text(" ".join(warm_processes()))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="brokers are forked on Linux alone")
+@pytest.mark.parametrize(
+    ("words", "begun"), [(("--ottla-brokers", "1"), 1), (("-k", "nothing"), 1), (("--collect-only",), 0)]
+)
+def test_brokers_are_imported_while_tests_are_collected(
+    tmp_path: Path, words: tuple[str, ...], begun: int
+) -> None:
+    """By one process, which forks them, and which does not stay where no test wants it in the end."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "conftest.py").write_text(WATCHING)
+    (tmp_path / "test_theirs.py").write_text(
+        "from conftest import warm_processes\n\n\ndef test_one(ottla):\n"
+        "    assert warm_processes() == open('collected').read().split()\n\n\n"
+        "def test_two(ottla):\n    pass\n"
+    )
+
+    done = run_pytest(tmp_path, *words)
+
+    assert done.returncode == (5 if "-k" in words else 0), done.stdout + done.stderr
+    warm = (tmp_path / "collected").read_text().split()
+    assert len(warm) == begun
+    assert not any(Path(f"/proc/{pid}").exists() for pid in warm)
 
 
 def test_the_plugin_costs_nothing_until_it_is_asked_for(tmp_path: Path) -> None:
