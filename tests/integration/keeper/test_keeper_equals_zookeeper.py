@@ -115,7 +115,7 @@ class Play:
             self.pair.same(Side.end, number)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(10), 1250])
 def test_the_same_requests_get_the_same_answers_and_events(
     pair: Pair, seed: int, full_form: bool, long_form: bool
 ) -> None:

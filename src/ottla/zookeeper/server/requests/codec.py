@@ -227,7 +227,7 @@ def _created_by_flags(
         if flags in (5, 6):
             return op, path, data, acl, flags, ttl_ms
         op = CREATE
-    elif not 0 <= flags <= 4:
+    elif not 0 <= flags <= 4 and not (acl is None and flags in (5, 6)):
         raise MalformedRequest(f"a node cannot be made with the flags {flags}")
     elif acl is None:
         raise NullAcl("a node cannot be made without an access control list")
