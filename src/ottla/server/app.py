@@ -227,10 +227,11 @@ class BrokerProcess:
         address = self.config.connections.metrics_address
         if address is None:
             return
-        from ottla.broker.runtime.meters import RequestMeter
+        from ottla.broker.runtime.meters import IdleMeter, RequestMeter
         from ottla.server.metrics import MetricsEndpoint
 
         node.connections.meter = RequestMeter(time.perf_counter)
+        node.meters.idle = IdleMeter(time.perf_counter, time.thread_time)
         self._metrics = MetricsEndpoint(node, *address)
         try:
             await self._metrics.open()

@@ -238,6 +238,7 @@ class Edge:
         try:
             self.node.on_request(client.id, frame)
         except Exception as error:
+            self.node.meters.internal_errors[int.from_bytes(frame[:2])] += 1
             self._node_failed("request", error)
             client.close()
 

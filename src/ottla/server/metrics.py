@@ -10,7 +10,8 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.observed.gauges import METRICS, Metric, Sample
+from ottla.broker.observed.gauges import METRICS
+from ottla.broker.observed.metric import Metric, Sample
 from ottla.broker.runtime.state import BrokerState
 
 if TYPE_CHECKING:

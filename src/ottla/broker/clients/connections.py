@@ -5,7 +5,7 @@ asks for the offset, gets the one that was committed. Only produce requests over
 their order, and each waits for its own replicas.
 """
 
-from collections import deque
+from collections import Counter, deque
 from typing import Protocol
 
 from ottla.broker.clients.request import Request
@@ -273,6 +273,10 @@ class Connections:
 
     def __len__(self) -> int:
         return len(self._by_id) + len(self._guarded)
+
+    def by_listener(self) -> Counter[str]:
+        """How many are open at each listener that has any."""
+        return Counter(each.listener for each in (*self._by_id.values(), *self._guarded.values()))
 
     def get(self, connection_id: int) -> Connection | None:
         """A connection whose requests are served as they come: asking for one costs nothing more."""

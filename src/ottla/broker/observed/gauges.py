@@ -6,75 +6,15 @@ quotas have series of their own.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from ottla.broker.clients.connections import Connections
-from ottla.broker.controlling.candidate import ControllerHost
-from ottla.broker.coordinating.host import CoordinatorHost
-from ottla.broker.coordinating.markers import MarkerSender
-from ottla.broker.decisions.log import DecisionLog
 from ottla.broker.observed import quota_gauges
-from ottla.broker.quotas.enforcer import ClientQuotas
-from ottla.broker.replicas.hosted import Partitions
-from ottla.broker.runtime.clock import Clock
-from ottla.broker.runtime.identity import Identity
-from ottla.broker.runtime.meters import BUCKETS_MS, ApiTimes, Meters
-from ottla.broker.runtime.parked import Waiting
-from ottla.broker.runtime.state import BrokerState
-from ottla.broker.runtime.zookeeper import ZooKeeper
+from ottla.broker.observed.dashboard import DASHBOARD_METRICS
+from ottla.broker.observed.metric import Metric, Observed, Sample, counter, gauge, is_at_min_isr, leaders
+from ottla.broker.runtime.meters import BUCKETS_MS, ApiTimes
 from ottla.controller.context import ControllerContext, Partition
 from ottla.controller.election import Rule
-from ottla.coordinator.txn.core import TransactionShard
-from ottla.replication.leader import PartitionLeader
 from ottla.wire.keys import ApiKey
-
-Labels = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One number."""
-
-    value: float
-    labels: Labels = ()
-    suffix: str = ""
-
-
-class Observed(Protocol):
-    """The parts of a broker that metrics are read from."""
-
-    state: BrokerState
-    identity: Identity
-    meters: Meters
-    zk: ZooKeeper
-    connections: Connections
-    waiting: Waiting
-    partitions: Partitions
-    controller: ControllerHost
-    decisions: DecisionLog
-    markers: MarkerSender
-    transaction_coordinator: CoordinatorHost[TransactionShard]
-    clock: Clock
-    client_quotas: ClientQuotas
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric: its name, its kind (counter, gauge or histogram), what it tells, and its reading."""
-
-    name: str
-    kind: str
-    help: str
-    read: Callable[[Observed], Iterator[Sample]]
-
-
-def _gauge(name: str, help: str, value: Callable[[Observed], float]) -> Metric:
-    return Metric(name, "gauge", help, lambda broker: iter([Sample(value(broker))]))
-
-
-def _counter(name: str, help: str, value: Callable[[Observed], float]) -> Metric:
-    return Metric(name, "counter", help, lambda broker: iter([Sample(value(broker))]))
 
 
 def _of_clients(name: str, help: str, read: Callable[[Observed], Iterator[quota_gauges.Row]]) -> Metric:
@@ -86,14 +26,6 @@ def _of_clients(name: str, help: str, read: Callable[[Observed], Iterator[quota_
 
 
 # ---- the replicas here
-
-
-def _leaders(broker: Observed) -> Iterator[PartitionLeader]:
-    return (leader for partition in broker.partitions.all() if (leader := partition.leader) is not None)
-
-
-def _at_min_isr(broker: Observed) -> int:
-    return sum(len(leader.isr.committed) == leader.effective_min_isr for leader in _leaders(broker))
 
 
 def _reassigning(broker: Observed) -> int:
@@ -189,87 +121,87 @@ def api_name(key: int) -> str:
 
 
 METRICS: Final = (
-    _gauge(
+    gauge(
         "kafka_server_kafkaserver_brokerstate",
         "1 starting, 3 running, 6 in controlled shutdown.",
         lambda broker: {"starting": 1, "running": 3, "stopping": 6}[broker.state.value],
     ),
-    _gauge(
+    gauge(
         "kafka_server_replicamanager_partitioncount",
         "Replicas on this broker.",
         lambda broker: sum(1 for _ in broker.partitions.all()),
     ),
-    _gauge(
+    gauge(
         "kafka_server_replicamanager_leadercount",
         "Replicas on this broker that lead.",
         lambda broker: sum(partition.leader is not None for partition in broker.partitions.all()),
     ),
-    _gauge(
+    gauge(
         "kafka_server_replicamanager_underreplicatedpartitions",
         "Partitions led here whose ISR is smaller than their replicas, those that are being added left out.",
-        lambda broker: sum(leader.is_under_replicated for leader in _leaders(broker)),
+        lambda broker: sum(leader.is_under_replicated for leader in leaders(broker)),
     ),
-    _gauge(
+    gauge(
         "kafka_server_replicamanager_underminisrpartitioncount",
         "Partitions led here whose ISR is below min.insync.replicas: acks=all is refused.",
-        lambda broker: sum(leader.is_under_min_isr for leader in _leaders(broker)),
+        lambda broker: sum(leader.is_under_min_isr for leader in leaders(broker)),
     ),
-    _gauge(
+    gauge(
         "kafka_server_replicamanager_atminisrpartitioncount",
         "Partitions led here whose ISR is exactly min.insync.replicas.",
-        _at_min_isr,
+        lambda broker: sum(map(is_at_min_isr, leaders(broker))),
     ),
-    _gauge(
+    gauge(
         "kafka_server_replicamanager_offlinereplicacount",
         "Replicas of this broker in log directories that failed.",
         lambda broker: broker.partitions.offline_count,
     ),
-    _gauge(
+    gauge(
         "kafka_server_replicamanager_reassigningpartitions",
         "Partitions led here that are being reassigned.",
         _reassigning,
     ),
-    _counter(
+    counter(
         "kafka_server_replicamanager_isrshrinks_total",
         "Times that a replica was taken out of an ISR led here.",
         lambda broker: broker.meters.isr_shrinks,
     ),
-    _counter(
+    counter(
         "kafka_server_replicamanager_isrexpands_total",
         "Times that a replica came into an ISR led here.",
         lambda broker: broker.meters.isr_expands,
     ),
-    _counter(
+    counter(
         "kafka_server_brokertopicmetrics_messagesin_total",
         "Records appended by producers.",
         lambda broker: broker.meters.records_in,
     ),
-    _counter(
+    counter(
         "kafka_server_brokertopicmetrics_bytesin_total",
         "Bytes of batches appended by producers.",
         lambda broker: broker.meters.bytes_in,
     ),
-    _counter(
+    counter(
         "kafka_server_brokertopicmetrics_bytesout_total",
         "Bytes of batches read by consumers.",
         lambda broker: broker.meters.bytes_out,
     ),
-    _counter(
+    counter(
         "kafka_server_brokertopicmetrics_replicationbytesin_total",
         "Bytes of batches that followers here appended.",
         lambda broker: broker.meters.replication_bytes_in,
     ),
-    _counter(
+    counter(
         "kafka_server_brokertopicmetrics_replicationbytesout_total",
         "Bytes of batches that followers elsewhere read here.",
         lambda broker: broker.meters.replication_bytes_out,
     ),
-    _gauge(
+    gauge(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         "Requests that wait: fetches for data, produces for their followers.",
         lambda broker: broker.waiting.deadlines.count(),
     ),
-    _gauge(
+    gauge(
         "kafka_network_socketserver_connectioncount",
         "Open connections of clients and other brokers.",
         lambda broker: len(broker.connections),
@@ -298,47 +230,47 @@ METRICS: Final = (
         "Milliseconds from a request's arrival to its answer, waiting included, by API.",
         _request_times,
     ),
-    _gauge(
+    gauge(
         "kafka_server_zookeepersession_connected",
         "1 while the ZooKeeper session is connected.",
         lambda broker: broker.zk.is_connected,
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_activecontrollercount",
         "1 on the controller, 0 elsewhere: the sum over the cluster should be 1.",
         lambda broker: broker.controller.is_active,
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_controllerepoch",
         "The highest controller epoch that this broker has seen.",
         lambda broker: broker.identity.controller_epoch,
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_activebrokercount",
         "Registered brokers, on the controller.",
         _of_controller(lambda context: len(context.brokers)),
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_globaltopiccount",
         "Topics of the cluster, on the controller.",
         _of_controller(lambda context: len(context.topics)),
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_globalpartitioncount",
         "Partitions of the cluster, on the controller.",
         _of_controller(lambda context: len(context.partitions)),
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_offlinepartitionscount",
         "Partitions without a leader that is alive, on the controller.",
         _of_controller(_offline),
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
         "Partitions that their preferred replica does not lead, on the controller.",
         _of_controller(_not_preferred),
     ),
-    _gauge(
+    gauge(
         "kafka_controller_kafkacontroller_topicstodeletecount",
         "Topics whose deletion is not finished, on the controller.",
         _of_controller(lambda context: len(context.queued_for_deletion)),
@@ -349,22 +281,22 @@ METRICS: Final = (
         "Leaders chosen by this broker as controller, by the rule that chose them.",
         _elections,
     ),
-    _counter(
+    counter(
         "kafka_controller_controllerstats_uncleanleaderelections_total",
         "Leaders chosen outside the ISR by this broker as controller: acknowledged records may be gone.",
         lambda broker: broker.meters.elections[Rule.UNCLEAN],
     ),
-    _gauge(
+    gauge(
         "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize",
         "Markers of ended transactions that no leader has taken yet: readers wait there.",
         lambda broker: broker.markers.waiting,
     ),
-    _gauge(
+    gauge(
         "ottla_transactions_prepared",
         "Prepared transactions coordinated here: no time-out ends them.",
         lambda broker: sum(len(s.prepared) for s in broker.transaction_coordinator.serving()),
     ),
-    _gauge(
+    gauge(
         "ottla_transactions_prepared_oldest_seconds",
         "How long ago the oldest prepared transaction coordinated here began; 0 if there is none.",
         _oldest_prepared_s,
@@ -416,9 +348,10 @@ METRICS: Final = (
         "How many changes of partitions clients with a quota for them have left, on the controller.",
         quota_gauges.tokens("mutations"),
     ),
-    _counter(
+    counter(
         "ottla_decisions_dropped_total",
         "Decisions that did not fit into memory while their topic could not take them.",
         lambda broker: broker.decisions.dropped,
     ),
+    *DASHBOARD_METRICS,
 )

@@ -15,6 +15,7 @@ from ottla.wire.keys import ApiKey
 BUCKETS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0)
 """Upper ends of the histogram of request times; what takes longer is counted without a bucket."""
 
+IDLE_WINDOW_S_MIN: Final = 1.0
 UNKNOWN_API: Final = -1
 _KNOWN: Final = frozenset(map(int, ApiKey))
 
@@ -30,6 +31,12 @@ class Meters:
         self.replication_bytes_out = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
+        self.produces_failed = 0
+        """Batches that a log refused, or for want of replicas; what clients run into daily left out."""
+        self.internal_errors: Counter[int] = Counter()
+        """Requests that ended in a bug of ours, by API."""
+        self.idle: IdleMeter | None = None
+        """Of the thread that handles requests; None while nobody reads it."""
         self.elections: Counter[Rule] = Counter()
         self.transactions_fenced: Counter[str] = Counter()
         """Aborted by this broker as coordinator, and not by their producers; by cause."""
@@ -49,6 +56,24 @@ class Meters:
             after = decision.after
             if after is not None and (decision.before is None or after.leader != decision.before.leader):
                 self.elections[decision.rule] += 1
+
+
+class IdleMeter:
+    """Which share of the time a thread is idle, from one look to the next that is a second later or more."""
+
+    def __init__(self, now_s: Callable[[], float], busy_s: Callable[[], float]) -> None:
+        self._now_s, self._busy_s = now_s, busy_s
+        self._last = now_s(), busy_s()
+        self._share = 1.0
+
+    def share(self) -> float:
+        """Between 0 and 1; what was seen last while the next look would come too early."""
+        now_s, busy_s = self._now_s(), self._busy_s()
+        elapsed_s = now_s - self._last[0]
+        if elapsed_s >= IDLE_WINDOW_S_MIN:
+            self._share = min(1.0, max(0.0, 1 - (busy_s - self._last[1]) / elapsed_s))
+            self._last = now_s, busy_s
+        return self._share
 
 
 class ApiTimes:

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.broker.clients.request import Request
 from ottla.broker.observed.gauges import METRICS, api_name
-from ottla.broker.runtime.meters import UNKNOWN_API, Meters, RequestMeter
+from ottla.broker.runtime.meters import UNKNOWN_API, IdleMeter, Meters, RequestMeter
 from ottla.broker.runtime.state import BrokerState
 from ottla.controller.effects import Decision
 from ottla.controller.election import Rule
@@ -16,8 +16,8 @@ from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from ottla.model.partition_state import LeaderAndIsr
 from ottla.server.metrics import exposition, health
 from ottla.wire.apis.api_versions import ApiVersionsRequest
-from support.bench.led_broker import ME, SECOND, THIRD, LedBroker
-from support.bench.node_bench import Bench
+from support.bench.led_broker import ME, SECOND, THIRD, LedBroker, a_batch
+from support.bench.node_bench import Bench, a_config
 
 
 def state(leader: int) -> LeaderAndIsr:
@@ -99,6 +99,51 @@ def test_a_replica_that_is_being_added_makes_no_partition_under_replicated(
     (metric,) = [metric for metric in METRICS if metric.name.endswith("_underreplicatedpartitions")]
 
     assert [sample.value for sample in metric.read(broker.node)] == [count]
+
+
+def readings(broker: Bench, name: str) -> dict[tuple[str, ...], float]:
+    """A metric's numbers by the values of its labels."""
+    (metric,) = [metric for metric in METRICS if metric.name == name]
+    return {tuple(value for _, value in sample.labels): sample.value for sample in metric.read(broker.node)}
+
+
+def test_a_batch_refused_for_want_of_replicas_has_failed_and_one_for_a_follower_has_not() -> None:
+    failed = "kafka_server_brokertopicmetrics_failedproducerequests_total"
+    lonely = LedBroker(a_config(min_insync_replicas=2)).lead(isr=(ME,))
+    lonely.node.connections.meter = RequestMeter(lambda: 0.0)
+    following = LedBroker().follow()
+
+    lonely.produce_now(a_batch("a"), acks=-1)
+    lonely.produce_now(a_batch("b"), acks=1)
+    following.produce_now(a_batch("a"), acks=1)
+
+    assert readings(lonely, failed) == {(): 1}
+    assert readings(following, failed) == {(): 0}
+    assert readings(lonely, "kafka_server_brokertopicmetrics_totalproducerequests_total") == {(): 2}
+    assert readings(lonely, "kafka_cluster_partition_underminisr") == {(): 1}
+    (size,) = readings(lonely, "kafka_log_log_size").values()
+    assert size == lonely.log.size_bytes > 0
+
+
+def test_connections_are_counted_by_listener_and_offline_directories_leave_the_sizes() -> None:
+    bench = Bench().start()
+    bench.connect()
+    bench.connect()
+    (directory,) = bench.node.log_dirs.live_paths
+    before = readings(bench, "kafka_log_log_size")
+    bench.node.log_dirs.take_offline(directory, "gone")
+
+    assert readings(bench, "kafka_server_socket_server_metrics_connection_count") == {("PLAINTEXT",): 2}
+    assert (before, readings(bench, "kafka_log_log_size")) == ({(directory,): 0}, {})
+    assert readings(bench, "kafka_log_logmanager_offlinelogdirectorycount") == {(): 1}
+
+
+def test_idle_is_what_the_thread_did_not_compute_since_the_last_look() -> None:
+    moments, busy = iter([0.0, 10.0, 10.5, 12.0, 14.0]), iter([5.0, 7.5, 7.6, 9.5, 99.0])
+
+    meter = IdleMeter(lambda: next(moments), lambda: next(busy))
+
+    assert [meter.share() for _ in range(4)] == [0.75, 0.75, 0.0, 0.0]
 
 
 def test_whatever_number_a_client_sends_there_is_one_name_for_the_unknown() -> None:

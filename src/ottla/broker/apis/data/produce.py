@@ -61,6 +61,18 @@ _EXPLAINED = (
 )
 """Only what is wrong with a transaction gives these a text."""
 
+_EXPECTED = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""What Kafka leaves out of the failed produce requests: clients run into it in the best of clusters."""
+
 Tokens = dict[TopicPartition, int | Refused]
 """By partition the token of the check that must come before a transaction begins there, or why none may."""
 
@@ -201,6 +213,7 @@ def _result(
 ) -> tuple[PartitionProduceResponse, tuple[Partition, int] | None]:
     if isinstance(outcome, Refused):
         assert not isinstance(batch.header, Refused), "what has no header was never appended"
+        node.meters.produces_failed += outcome.error not in _EXPECTED
         node.producer_order.note_refused(partition.name, batch.header, outcome)
         log_start_offset = partition.log.log_start_offset if outcome.while_appending else -1
         return _refusal(batch.partition, outcome, log_start_offset), None
