@@ -97,6 +97,7 @@ def new_client_context(settings: TlsSettings) -> ssl.SSLContext:
 def _fill(context: ssl.SSLContext, settings: TlsSettings, material: Material) -> None:
     context.minimum_version = min(_VERSIONS[name] for name in settings.protocols)
     context.maximum_version = max(_VERSIONS[name] for name in settings.protocols)
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # Java trusts what is in the store, root or not.
     if settings.ciphers:
         try:
