@@ -15,6 +15,9 @@ from ottla.security.principal import Principal
 audit = logging.getLogger("kafka.authorizer.logger")
 
 VERDICTS_MAX = 50_000
+REMEMBERED_NAME_MAX = 249
+"""No topic's name is longer: what a client makes up beyond must not fill the memory."""
+TOLD_MAX = 1000
 _Asked: TypeAlias = tuple[Principal, str, Operation, ResourceType, str]
 
 
@@ -42,7 +45,8 @@ class Authorizer:
             verdict = self.rules.decide(question).is_allowed
             if len(self._verdicts) >= VERDICTS_MAX:
                 self._verdicts.clear()
-            self._verdicts[asked] = verdict
+            if len(name) <= REMEMBERED_NAME_MAX:
+                self._verdicts[asked] = verdict
         return verdict
 
     def may_any(self, principal: Principal, host: str, operation: Operation, kind: ResourceType) -> bool:
@@ -92,5 +96,7 @@ def tell(
 
 
 def _one_line(text: str) -> str:
-    """A name that somebody chose must not look like a line of our own."""
+    """A name that somebody chose must not look like a line of our own, nor fill the disk."""
+    if len(text) > TOLD_MAX:
+        text = f"{text[:TOLD_MAX]}..."
     return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -6,11 +6,21 @@ what a note names. As everywhere, nobody watches the rules themselves.
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from ottla.broker.access.authorizer import Authorizer
 from ottla.broker.runtime.runtime import Runtime
 from ottla.broker.runtime.tasks import Pause, Steps, persistently
-from ottla.security.acls.kinds import TYPES, Entry, PatternType, Resource
+from ottla.security.acls.kinds import (
+    EVERYBODY,
+    TYPES,
+    WILDCARD,
+    Entry,
+    Operation,
+    PatternType,
+    Permission,
+    Resource,
+)
 from ottla.znodes import codec_acl, paths
 from ottla.znodes.codec import MalformedZnode
 from ottla.zookeeper.ops import (
@@ -37,6 +47,9 @@ NOTE_LIFE_MS = 15 * 60 * 1000
 """Notes about changes are removed after a quarter of an hour."""
 WRITES_MAX = 10
 WRITE_AGAIN_MS = 100
+LIST_AGAIN_MS = 1000
+CLOSED: Final = frozenset({Entry(EVERYBODY, WILDCARD, Operation.ALL, Permission.DENY)})
+"""What holds for a resource whose rules nobody could read yet: they may have been denials."""
 Change = Callable[[frozenset[Entry]], frozenset[Entry]]
 
 
@@ -61,9 +74,8 @@ class RuleStore:
         found: set[Resource] = set()
         for pattern in (PatternType.LITERAL, PatternType.PREFIXED):
             for kind in TYPES:
-                listed = yield from persistently(GetChildren(codec_acl.parent(kind, pattern)))
-                if isinstance(listed, Children):
-                    found |= {Resource(kind, name, pattern) for name in listed.names}
+                names = yield from _names_in(codec_acl.parent(kind, pattern))
+                found |= {Resource(kind, name, pattern) for name in names}
         for resource in {*found, *self._authorizer.rules.resources()}:
             yield from self._read(resource)
         log.info("access rules are read resources=%d", len(self._authorizer.rules))
@@ -73,15 +85,15 @@ class RuleStore:
         self._runtime.own.spawn(self.load())
 
     def _read(self, resource: Resource) -> Steps[None]:
-        """Rules that cannot be read leave those that were known: nobody gets in by a mistake of another."""
+        """Rules that cannot be read leave those that were known, and close what had none: nobody gets in by a
+        mistake of another."""
         path = codec_acl.path(resource)
         found = yield from persistently(GetData(path))
         try:
-            self._authorizer.put(
-                resource, codec_acl.decode(found.data if isinstance(found, Data) else None, path)
-            )
+            self._authorizer.put(resource, _rules_in(found, path))
         except MalformedZnode as malformed:
             log.error("access rules cannot be read path=%s reason=%s", path, malformed)
+            self._authorizer.put(resource, self._authorizer.rules.of(resource) or CLOSED)
 
     # ---- notes
 
@@ -128,16 +140,19 @@ class RuleStore:
     def change(self, resource: Resource, change: Change) -> Steps[str | None]:
         """Change the rules of one resource, whatever others do meanwhile; why it could not be done, if so."""
         path = codec_acl.path(resource)
+        may_be_written = False
         for _ in range(WRITES_MAX):
             found = yield from persistently(GetData(path))
             is_there = isinstance(found, Data)
             try:
-                before = codec_acl.decode(found.data if is_there else None, path)
+                before = _rules_in(found, path)
             except MalformedZnode as malformed:
                 return str(malformed)
             after = change(before)
             if after == before:
                 self._authorizer.put(resource, after)
+                if may_be_written:
+                    yield from self._leave_note(resource)
                 return None
             operation: Create | SetData | Delete
             if not is_there:
@@ -149,13 +164,34 @@ class RuleStore:
             result = yield operation
             if isinstance(result, Created | DataSet | Deleted):
                 self._authorizer.put(resource, after)
-                prefix, note = codec_acl.change_note(resource)
-                yield from persistently(Create(prefix, note, sequential=True))
+                yield from self._leave_note(resource)
                 return None
+            may_be_written |= isinstance(result, Lost)
             if not isinstance(result, Lost) and not _may_try_again(result):
                 return f"ZooKeeper refused: {result}"
             yield Pause(WRITE_AGAIN_MS)
         return f"others changed {path} {WRITES_MAX} times meanwhile"
+
+    def _leave_note(self, resource: Resource) -> Steps[None]:
+        prefix, note = codec_acl.change_note(resource)
+        yield from persistently(Create(prefix, note, sequential=True))
+
+
+def _names_in(path: str) -> Steps[tuple[str, ...]]:
+    """Without them nobody could be let in: as long as ZooKeeper does not show them, the broker waits."""
+    while not isinstance(listed := (yield from persistently(GetChildren(path))), Children):
+        log.error("access rules cannot be listed, trying again path=%s reason=%s", path, listed)
+        yield Pause(LIST_AGAIN_MS)
+    return listed.names
+
+
+def _rules_in(found: object, path: str) -> frozenset[Entry]:
+    """What ZooKeeper's answer says; only a node that is not there says that there is no rule."""
+    if isinstance(found, Data):
+        return codec_acl.decode(found.data, path)
+    if isinstance(found, Failed) and found.code is ZkCode.NO_NODE:
+        return frozenset()
+    raise MalformedZnode(f"{path}: ZooKeeper refused to show it: {found}")
 
 
 def _may_try_again(result: object) -> bool:

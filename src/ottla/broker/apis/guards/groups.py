@@ -136,7 +136,7 @@ def find_coordinator(
 def describe_groups(
     node: Any, access: Access, request: Request, body: describe_api.DescribeGroupsRequest
 ) -> None:
-    refused = [name for name in body.groups if not access.group(name)]
+    refused = dict.fromkeys(name for name in body.groups if not access.group(name))
     body.groups = tuple(name for name in body.groups if name not in refused)
     rows = [describe_api.DescribedGroup(FORBIDDEN_GROUP, name) for name in refused]
 
@@ -164,7 +164,7 @@ def list_groups(node: Any, access: Access, request: Request, body: list_api.List
 
 def delete_groups(node: Any, access: Access, request: Request, body: delete_api.DeleteGroupsRequest) -> None:
     names = dict.fromkeys(body.groups_names)
-    refused = [name for name in names if not access.group(name)]
+    refused = dict.fromkeys(name for name in names if not access.group(name))
     body.groups_names = tuple(name for name in names if name not in refused)
     rows = [delete_api.DeletableGroupResult(name, FORBIDDEN_GROUP) for name in refused]
     request.amend = adding("results", rows) if rows else None

@@ -119,7 +119,7 @@ def describe_transactions(
     node: Any, access: Access, request: Request, body: describe_api.DescribeTransactionsRequest
 ) -> None:
     """Of an open transaction only the topics are told that the client may describe."""
-    refused = [name for name in body.transactional_ids if not access.transaction(name)]
+    refused = dict.fromkeys(name for name in body.transactional_ids if not access.transaction(name))
     body.transactional_ids = tuple(name for name in body.transactional_ids if name not in refused)
     rows = [
         describe_api.TransactionState(error_code=FORBIDDEN_TRANSACTION, transactional_id=name)

@@ -57,10 +57,13 @@ def _judge(node: Node, request: Request, topic: DeleteTopicState) -> DeletableTo
         row.name = node.controller.topic_name(TopicId(topic.topic_id))
     if row.name is None:
         row.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+    elif request.access is not None and (
+        topic.name is None and not request.access.topic(row.name, Operation.DESCRIBE)
+    ):
+        row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        row.name = None  # Who may not describe a topic learns no name by its id, and deletes nothing by it.
     elif request.access is not None and not request.access.topic(row.name):
         row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if topic.name is None and not request.access.topic(row.name, Operation.DESCRIBE):
-            row.name = None  # Who may not describe a topic learns no name by its id.
     elif row.name not in node.metadata.topics:
         row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return row
