@@ -6,6 +6,7 @@ from typing import Any
 
 from ottla.broker import apis
 from ottla.broker.access.authorizer import Authorizer
+from ottla.broker.access.own_rights import why_not_heard
 from ottla.broker.access.rule_store import RuleStore
 from ottla.broker.apis import guards
 from ottla.broker.apis.cluster import api_versions
@@ -71,6 +72,8 @@ class Node:
     Frames are lent for the length of the call: whoever needs bytes longer copies or stores them.
     """
 
+    own_subject: str | None = None
+    """Whom this broker's certificate names to the others, if it has one."""
     serves_plainly = True
     """Nobody asks before each request whether it is allowed, or counts it: plain ones go the short way."""
 
@@ -441,6 +444,10 @@ class Node:
     def _on_started(self) -> None:
         """The broker is registered and serves."""
         self.state = BrokerState.RUNNING
+        if self.authorizer is not None:
+            why = why_not_heard(self.authorizer.rules, self.config.listeners, self.own_subject)
+            if why is not None:
+                log.warning("%s", why)
         self.controller.start()
 
     def _stop_rooms(self) -> None:

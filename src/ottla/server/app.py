@@ -159,6 +159,7 @@ class BrokerProcess:
         self.edge.tls = self._tls
         self._tls.warn_of_ends()
         node.meters.certificate_ends = self._tls.ends()
+        node.own_subject = self._tls.subject(self._given.listeners.inter_broker_listener_name)
         self.edge.on_accept = self._accept
         self.edge.on_refuse = self._refuse
         self.edge.on_keep_session = self._keep_session

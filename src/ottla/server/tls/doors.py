@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ottla.config.tls.contexts import Material, TlsRefused, client_context, read_material, server_context
 from ottla.config.tls.settings import TlsSettings
-from ottla.security.tls.dn import end_of
+from ottla.security.tls.dn import end_of, subject_of
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +61,12 @@ class TlsDoors:
         """When each listener's own certificate ends, in seconds since 1970."""
         pairs = ((listener, door.material.pair) for listener, door in self._doors.items())
         return {listener: end_of(pair.own_certificate) for listener, pair in pairs if pair is not None}
+
+    def subject(self, listener: str) -> str | None:
+        """Whom the listener's own certificate names."""
+        door = self._doors.get(listener)
+        pair = None if door is None else door.material.pair
+        return None if pair is None else subject_of(pair.own_certificate)
 
     def warn_of_ends(self) -> None:
         """Tell of certificates that end soon, or have ended."""
