@@ -288,17 +288,25 @@ class Ending:
         starts = [receipts.get((str(name), epoch)) for epoch in epochs]
         # The controller says where the new leader's log ended, and the new leader what of it may be its own.
         starts += [words[key] for epoch in epochs if (key := (str(name), epoch)) in words]
+        # One that was replaced, did not know it and was killed does not know what was its own; those who cut
+        # their logs to agree with it do.
+        starts += [cut["lost"]["from"] for cut in self._told("log cut") if cut["partition"] == str(name)]
         return min((start if start is not None else 0 for start in starts), default=0)
 
     def _told_losses(self, kind: str) -> dict[tuple[str, int], int | None]:
         """The losses in the decisions topic: partition and epoch, and the first offset."""
+        return {
+            (told["partition"], told["leader_epoch"]): told["may_be_lost"]["from"]
+            for told in self._told(kind)
+        }
+
+    def _told(self, kind: str) -> list[dict[str, Any]]:
+        """The records of that kind in the decisions topic."""
         log = self._leader_log(TopicPartition(DECISIONS_TOPIC, 0))
-        found: dict[tuple[str, int], int | None] = {}
-        for record in records_of(log) if log is not None else []:
-            told: dict[str, Any] = json.loads(record.value)
-            if told["kind"] == kind:
-                found[(told["partition"], told["leader_epoch"])] = told["may_be_lost"]["from"]
-        return found
+        found: list[dict[str, Any]] = [
+            json.loads(record.value) for record in (records_of(log) if log is not None else [])
+        ]
+        return [told for told in found if told["kind"] == kind]
 
     def _check_receipts(self) -> None:
         """Every unclean election is announced by the controller that made it, if it lives on."""
