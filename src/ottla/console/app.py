@@ -28,6 +28,8 @@ from ottla.console.change.topics import CREATE, DELETE
 from ottla.console.detail.brokers import broker_page, brokers_page
 from ottla.console.detail.configs import configs_page
 from ottla.console.detail.records import Asked, records_page
+from ottla.console.detail.security import Asked as RightAsked
+from ottla.console.detail.security import security_page
 from ottla.console.detail.topics import topic_page, topics_page
 from ottla.console.guard.middleware import Guard
 from ottla.console.guard.token import Token
@@ -101,6 +103,7 @@ class Console:
             *self._page("/brokers", "/brokers.json", self._brokers),
             *self._page("/brokers/{broker}", "/brokers/{broker}.json", self._broker),
             *self._page("/configs", "/configs.json", self._configs),
+            *self._page("/security", "/security.json", self._security),
             *self._page("/about", "/about.json", self._about),
             *self._page("/metrics", "/metrics.txt", self._metrics),
             Route("/replicas.bin", self._map),
@@ -237,6 +240,19 @@ class Console:
                 request, 503, f"The brokers do not tell their settings: {why}.", "Load the page again."
             )
         return answer(request, "configs.html", page)
+
+    async def _security(self, request: Request) -> Response:
+        asked = msgspec.convert({k: v for k, v in request.query_params.items() if v}, RightAsked)
+        client = self.looker.client
+        try:
+            if client is None:
+                raise ConnectionLost("the cluster is not being looked at")
+            page = await security_page(self.world, client, asked)
+        except ClientError as why:
+            return refuse(
+                request, 503, f"The brokers do not tell their rules: {why}.", "Load the page again."
+            )
+        return answer(request, "security.html", page, 400 if page.problem else 200)
 
     async def _about(self, request: Request) -> Response:
         page = about_page(self.world, self._allowed, shows_records=self._shows_records)

@@ -88,9 +88,12 @@ def test_the_console_shows_apaches_brokers_and_says_that_there_is_no_history(apa
         partition = twin_of(address, "/partitions/shown/0.json")
         page = page_of(address, "/partitions/shown/0")
         metrics = page_of(address, "/metrics")
+        security = twin_of(address, "/security.json")
 
     assert [row["broker"] for row in first["brokers"]] == [1, 2]
     assert (first["frame"]["has_history"], partition["leader"]) == (False, 1)
     assert partition["replicas"][0]["if_it_died"] == "broker 2 would lead, in sync 2"
     assert "No history" in page
+    assert security["sentence"].startswith("Everybody may do everything: no broker has an authorizer.")
+    assert [row["brokers"] for row in security["listeners"]] == ["1,2"]
     assert 'kafka_topic_partition_replicas{partition="0",topic="shown"} 2' in metrics

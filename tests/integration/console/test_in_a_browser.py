@@ -43,6 +43,8 @@ PATHS = (
     "/create-topic",
     "/reassign?how=even+out",
     "/groups/offsets",
+    "/security",
+    "/security?principal=User:alice&name=orders",
     "/about",
 )
 ROOT = Path(__file__).resolve().parents[3]

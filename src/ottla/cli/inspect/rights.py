@@ -4,16 +4,13 @@ from pathlib import Path
 
 import typer
 
-from ottla.cli.inspect.right_lines import right_lines
 from ottla.cli.shared.connection import connected
 from ottla.cli.shared.refusal import UsageRefused
 from ottla.client.admin.acls import describe_acls
+from ottla.insight.access.rights import NO_HOST, right_lines
 from ottla.security.acls.filters import AclFilter
 from ottla.security.acls.kinds import CLUSTER_NAME, OPERATIONS, Operation, PatternType, ResourceType
 from ottla.security.acls.rules import Question
-
-NO_HOST = "(any)"
-"""A host that only rules for all hosts mean."""
 
 
 def explain_right(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.inspect.right_lines import right_lines
+from ottla.insight.access.rights import right_lines
 from ottla.security.acls.kinds import Entry, Operation, PatternType, Permission, Resource, ResourceType, Rule
 from ottla.security.acls.rules import Question
 
