@@ -106,3 +106,32 @@ def test_a_change_whose_answer_was_lost_is_told_to_the_others() -> None:
     notes = bench.zk(GetChildren(codec_acl.LITERAL_CHANGES))
     assert isinstance(notes, Children)
     assert len(notes.names) == 1
+
+
+def test_a_note_that_comes_while_others_are_read_is_read_as_well() -> None:
+    bench = Bench(a_config(authorizer_class_name=AUTHORIZER)).start()
+    entry = Entry("User:bob", "*", O.READ, Permission.ALLOW)
+    first, second = (Resource(T.GROUP, name) for name in ("a", "b"))
+
+    def somebody_makes(resource: Resource) -> None:
+        bench.zk(Create(codec_acl.path(resource), codec_acl.encode([entry])))
+        bench.zk(Create(*codec_acl.change_note(resource), sequential=True))
+
+    def let_zookeeper_answer() -> None:
+        held, bench.held = bench.held, []
+        for each in held:
+            bench.answer(each)
+        bench.settle()
+
+    bench.zk_is_held = True
+    somebody_makes(first)
+    while not any(isinstance(each.operation, GetData) for each in bench.held):
+        assert bench.held
+        let_zookeeper_answer()
+    somebody_makes(second)
+    bench.zk_is_held = False
+    let_zookeeper_answer()
+
+    authorizer = bench.node.authorizer
+    assert authorizer is not None
+    assert [authorizer.rules.of(each) for each in (first, second)] == [{entry}, {entry}]
