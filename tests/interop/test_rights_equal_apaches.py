@@ -8,18 +8,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from ottla.security.acls.kinds import Entry, Resource
+from ottla.model.errors import ErrorCode
+from ottla.security.acls.kinds import Entry, Operation, Permission, Resource, ResourceType
 from ottla.wire.apis.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from ottla.wire.apis.delete_topics import DeleteTopicState
 from ottla.wire.apis.find_coordinator import FindCoordinatorRequest
+from ottla.wire.apis.metadata import MetadataRequest
 from ottla.wire.keys import ApiKey
 from support.differential.connection import Connection, Outcome
 from support.processes.apache_tools import run_main
 from support.processes.broker_process import BrokerProcess, wait_all_usable
 from support.processes.commands import run_here as run_ottla
 from support.running.waiting import wait_until
-from support.security.asks import ASKS, GROUP, TOPIC, TRANSACTION, Ask, settings
+from support.security.asks import ASKS, GROUP, TOPIC, TRANSACTION, Ask, ask, settings
 from support.security.broker import BOB, BOBS_PASSWORD, guarded_broker
 from support.security.talk import Talk
 from support.zookeeper.chroots import Chroots
@@ -156,6 +159,36 @@ def test_both_refuse_and_allow_the_same(sides: dict[str, Side], question: Ask) -
         if said["apache"] != said["ottla"]:
             differences.append((setting.name, said))
     assert not differences, "\n".join(map(str, differences))
+
+
+def _on_topic(operation: Operation, permission: Permission = Permission.ALLOW) -> tuple[Resource, Entry]:
+    return Resource(ResourceType.TOPIC, TOPIC), Entry(BOBS, "*", operation, permission)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (),
+        (_on_topic(Operation.DESCRIBE),),
+        (_on_topic(Operation.DELETE), _on_topic(Operation.DESCRIBE, Permission.DENY)),
+        (_on_topic(Operation.ALTER), _on_topic(Operation.DELETE, Permission.DENY)),
+    ],
+    ids=["nothing", "describe", "delete-undescribed", "describe-undeleted"],
+)
+def test_by_its_id_both_refuse_to_delete_and_tell_the_same(
+    sides: dict[str, Side], rules: tuple[tuple[Resource, Entry], ...]
+) -> None:
+    said = {}
+    for kind, side in sides.items():
+        side.rules(rules)
+        everything = side.operator.call(MetadataRequest(topics=None), 12)
+        topic_id = next(row.topic_id for row in everything.topics if row.name == TOPIC)
+        question = ask(
+            ApiKey.DELETE_TOPICS, 6, topics=lambda i=topic_id: [DeleteTopicState(None, i)], timeout_ms=1000
+        )
+        said[kind] = side.ask(question)
+    assert said["ottla"] == said["apache"]
+    assert said["ottla"]["responses"][0]["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 TOOL = "kafka.admin.AclCommand"
