@@ -291,13 +291,16 @@ class Node:
         return connection if self.logins.lets_through(connection, frame) else None
 
     def on_held(self, connection_id: int) -> None:
-        """What a client sent before, while others of its requests waited for their answers."""
+        """What a client sent before, while others of its requests waited for their answers. A login may have
+        ended meanwhile, or have begun anew."""
         connection = self.connections.get(connection_id) or self.connections.guarded(connection_id)
         while connection is not None and not connection.is_doomed:
             frame = connection.next_held()
             if frame is None:
                 return
-            self._handle(connection, memoryview(frame))
+            is_guarded = self.connections.guarded(connection_id) is not None
+            if not is_guarded or self.logins.lets_through(connection, memoryview(frame)):
+                self._handle(connection, memoryview(frame))
 
     def _handle(self, connection: Connection, frame: memoryview) -> None:
         if self.state is BrokerState.STOPPING:

@@ -211,6 +211,53 @@ def test_requests_behind_one_that_waits_are_served_in_their_order(lifetime_ms: i
     assert len(bench.written) == before + 2
 
 
+def held_behind_one_that_waits(bench: DoorBench, connection: int, *messages: tuple[Any, int]) -> None:
+    bench.zk_is_held = True
+    bench.send(connection, DescribeUserScramCredentialsRequest(users=None), 0)
+    for message, version in messages:
+        bench.send(connection, message, version)
+
+
+def let_it_be_answered(bench: DoorBench) -> int:
+    """How many answers that makes."""
+    before = len(bench.written)
+    bench.zk_is_held = False
+    while bench.held:
+        bench.answer(bench.held.pop(0))
+        bench.settle()
+    return len(bench.written) - before
+
+
+def test_what_was_sent_in_time_is_not_served_once_the_login_has_expired() -> None:
+    bench = DoorBench(LIFETIME_MS)
+    connection = bench.connect("SAFE")
+    bench.log_in(connection)
+    held_behind_one_that_waits(bench, connection, (MetadataRequest(topics=None), 12))
+
+    bench.advance(LIFETIME_MS)
+
+    assert let_it_be_answered(bench) == 1
+    assert bench.hung_up_on == [connection]
+
+
+def test_nothing_is_served_between_the_steps_of_a_renewed_login_and_all_behind_it() -> None:
+    bench = DoorBench(LIFETIME_MS)
+    polite, hasty = bench.connect("SAFE"), bench.connect("SAFE")
+    again = (SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    ask = (MetadataRequest(topics=None), 12)
+    for connection in (polite, hasty):
+        bench.log_in(connection)
+    bench.advance(1_000)
+    held_behind_one_that_waits(bench, polite, again, (SaslAuthenticateRequest(auth_bytes=GOOD), 1), ask)
+    assert let_it_be_answered(bench) == 4
+    held_behind_one_that_waits(bench, hasty, again, ask)
+    let_it_be_answered(bench)
+    bench.advance(DELAY_MS)
+
+    assert bench.is_served(polite)
+    assert bench.hung_up_on == [hasty]
+
+
 def credential(password: str) -> str:
     salted = salted_password(SHA_256, Secret(password), b"salt", 4096)
     return credential_text(credential_of(SHA_256, salted, b"salt", 4096))
