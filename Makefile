@@ -15,11 +15,11 @@ run: ## a cluster on this machine, from 127.0.0.1:9092 on, a web console, and a 
 	@PYTHON="$(PYTHON)" $(RUN_PYTHON) tools/setup.py --cluster
 	@PYTHON="$(PYTHON)" exec $(VENV)/ottla up --console --demo --demo-setup "$(RUN_PYTHON) tools/setup.py"
 
-test: setup ## everything that must hold, but for what takes minutes; JOBS=3 at a time (ARGS="..." goes to pytest)
-	@$(PYTEST) tests -n $(or $(JOBS),3) $(ARGS)
+test: setup ## everything that must hold, but for what takes minutes; JOBS=4 at a time (ARGS="..." goes to pytest)
+	@$(PYTEST) tests -n $(or $(JOBS),4) $(ARGS)
 
 full: setup ## the same and what takes minutes: CONTRIBUTING.md lists it
-	@$(PYTEST) tests --full -n $(or $(JOBS),3) $(ARGS)
+	@$(PYTEST) tests --full -n $(or $(JOBS),4) $(ARGS)
 
 unit: setup ## the fast loop: unit tests, scenarios, architecture
 	@$(PYTEST) $(wildcard tests/unit tests/scenarios tests/architecture) $(ARGS)
