@@ -1,8 +1,10 @@
 """A consumer's core before a fake cluster that holds the topic ``orders``."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ottla.client.config import ConsumerConfig
+from ottla.client.fetching.decoding import Position
 from ottla.client.fetching.fetcher import FetchCore
 from ottla.model.ids import TopicPartition
 from ottla.records.builder import build_batch
@@ -24,7 +26,9 @@ def fill(cluster: FakeCluster, partition: TopicPartition, *batches: list[bytes])
         cluster.logs[partition].append(bytes(build_batch([Record(None, v, (), 5) for v in values])))
 
 
-def a_consumer(cluster: FakeCluster, positions: dict[TopicPartition, int], **settings: Any) -> FetchCore:
+def a_consumer(
+    cluster: FakeCluster, positions: Mapping[TopicPartition, int | Position], **settings: Any
+) -> FetchCore:
     consumer = FetchCore(cluster.engine, ConsumerConfig(**settings))
     consumer.assign(positions)
     return consumer

@@ -17,6 +17,7 @@ class Assigned:
 
     __slots__ = (
         "chunks",
+        "doubted_until_ms",
         "error",
         "fetch",
         "fetch_epoch",
@@ -53,6 +54,8 @@ class Assigned:
         self.preferred_replica: int | None = None
         """The leader told us to fetch from this nearer replica, until ``preferred_until_ms``."""
         self.preferred_until_ms = 0
+        self.doubted_until_ms: int | None = None
+        """Until when a leader is not believed that has no such offset, though a later one had it."""
 
     def move_to(self, offset_or_time: int, leader_epoch: int = NO_EPOCH) -> None:
         """Continue from an offset (after a record of that epoch), or from ``EARLIEST`` or ``LATEST``."""
@@ -62,6 +65,7 @@ class Assigned:
         self.fetch = None
         self.not_before_ms = 0
         self.preferred_replica = None
+        self.doubted_until_ms = None
         is_offset = offset_or_time >= 0
         self.wanted_timestamp = None if is_offset else offset_or_time
         self.position = self.fetch_offset = offset_or_time if is_offset else -1

@@ -80,9 +80,9 @@ class FetchCore:
     def assignment(self) -> list[TopicPartition]:
         return list(self._assigned)
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, start: int | Position) -> None:
         """Continue from an offset, ``EARLIEST`` or ``LATEST``."""
-        self._assigned[partition].move_to(offset)
+        self._assigned[partition].move_to(*(start if isinstance(start, Position) else (start,)))
         self._engine.fire(self._wake)
 
     def pause(self, partitions: Iterable[TopicPartition], is_paused: bool = True) -> None:
@@ -320,6 +320,8 @@ class FetchCore:
             self._try_later(state)
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE and state.has_bytes:
             self._try_later(state)  # Return the fetched records first.
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE and self._is_doubtful(state):
+            self._try_later(state)
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
         elif error.is_retriable:
@@ -330,6 +332,17 @@ class FetchCore:
     def _try_later(self, state: Assigned) -> None:
         state.not_before_ms = self._engine.now_ms + self._engine.backoff_ms(1)
         self._engine.refresh_soon()
+
+    def _is_doubtful(self, state: Assigned) -> bool:
+        """Whether the metadata may be old: the record before the position was written under a later leader
+        than the one asked. One that was replaced and does not know it lacks what was written since. If newer
+        metadata do not come in time, the epoch belonged to a deleted topic of the same name."""
+        info = self._engine.metadata.partition(state.name)
+        if info is None or state.fetch_epoch <= info.leader_epoch:
+            return False
+        if state.doubted_until_ms is None:
+            state.doubted_until_ms = self._engine.now_ms + self._engine.config.request_timeout_ms
+        return self._engine.now_ms < state.doubted_until_ms
 
     def _out_of_range(self, state: Assigned) -> None:
         match self.config.auto_offset_reset:

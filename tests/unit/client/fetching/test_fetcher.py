@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.client.errors import BrokerError, CorruptBatch, OffsetOutOfRange, TimedOut
-from ottla.client.fetching.decoding import Chunk, ChunkReader
+from ottla.client.fetching.decoding import Chunk, ChunkReader, Position
 from ottla.client.fetching.offsets import FoundOffset, list_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -160,6 +160,29 @@ def test_a_position_outside_the_log_is_reset(reset: Any, values: list[bytes]) ->
         cluster.pass_time(40_000, step_ms=500)
 
     assert taken(cluster, consumer) == values
+
+
+def test_a_replaced_leader_that_lacks_the_offset_is_not_believed() -> None:
+    """It does not know of its successor, and the metadata are as old as it is."""
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a"])
+    consumer = a_consumer(cluster, {ORDERS_0: Position(2, leader_epoch=1)})
+    cluster.pass_time(1_000)
+    assert len(cluster.requests(ApiKey.FETCH)) > 1
+    assert consumer.position(ORDERS_0) == 2
+
+    cluster.move_leader(ORDERS_0, 2)
+    fill(cluster, ORDERS_0, [b"b", b"c"])
+
+    assert taken(cluster, consumer) == [b"c"]
+
+
+def test_an_epoch_that_never_comes_belonged_to_a_deleted_topic_and_the_position_is_reset() -> None:
+    cluster = a_cluster()
+    fill(cluster, ORDERS_0, [b"a"])
+    consumer = a_consumer(cluster, {ORDERS_0: Position(7, leader_epoch=9)}, auto_offset_reset="earliest")
+
+    assert taken(cluster, consumer) == [b"a"]
 
 
 def test_without_a_reset_the_caller_hears_of_it() -> None:

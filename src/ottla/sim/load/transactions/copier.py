@@ -101,10 +101,10 @@ class Copier(Program):
                 continue
             if generation == membership.generation and owned == membership.owned:
                 for each in owned.intersection(fetching.assignment):
-                    fetching.seek(each, max(0, committed[each]))
+                    fetching.seek(each, committed[each] if committed[each].offset >= 0 else 0)
                 return
 
-    def _committed(self, partitions: frozenset[TopicPartition]) -> Operation[dict[TopicPartition, int]]:
+    def _committed(self, partitions: frozenset[TopicPartition]) -> Operation[dict[TopicPartition, Position]]:
         if not partitions:
             return {}
         found = yield from find_coordinator(COPIERS, GROUP)
@@ -113,4 +113,6 @@ class Copier(Program):
         for row in rows.values():
             if row.error_code:
                 raise BrokerError(row.error_code)
-        return {each: row.committed_offset for each, row in rows.items()}
+        return {
+            each: Position(row.committed_offset, row.committed_leader_epoch) for each, row in rows.items()
+        }
